@@ -1,0 +1,22 @@
+//! The daemon: bells, fetching, passes, shutdown, and the doors to the clock and the log.
+//!
+//! Each ReleaseSource has a source task, which fetches and keeps the last good snapshot, and a target task for home, which
+//! passes whenever its bell rings. Bells carry no data; the full pass is the only path.
+
+mod bell;
+pub mod clock;
+mod daemon;
+mod failures;
+mod heartbeat;
+mod outlets;
+mod pass;
+mod record;
+mod source_task;
+mod target_task;
+pub mod telemetry;
+
+pub use daemon::{Daemon, Settings};
+pub use heartbeat::Heartbeats;
+pub use outlets::Outlets;
+pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
+pub use record::Record;

@@ -1,0 +1,269 @@
+//! One pass over one target: evaluate, plan, execute, and again while that makes progress.
+//!
+//! This is the only path to a cluster: the agent's target tasks and `fairway sync` call it. A pass never waits for health,
+//! jobs or people; what is not possible now is a hold, and the change that lifts it rings the bell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::failures::Failures;
+use crate::cluster::{Cluster, ClusterError};
+use crate::desired::{Cache, Desired, EvaluateOptions, evaluate};
+use crate::execute::{Effect, Executor, Outcome};
+use crate::model::{
+    ComponentName, FileEntry, GroupKind, Hold, HoldReason, Revision, Snapshot, SourceName, limits,
+};
+use crate::observe::{KindObservation, Observer};
+use crate::plan::{Approval, Plan, PlanInput, PruneSettings, check, plan};
+
+/// What keeps its state between the passes over one target.
+pub struct Engine {
+    cluster: Cluster,
+    observer: Observer,
+    cache: Cache,
+    failures: Failures,
+    last: Option<Evaluated>,
+}
+
+struct Evaluated {
+    revision: Revision,
+    files: Arc<BTreeMap<String, FileEntry>>,
+    options: EvaluateOptions,
+    desired: Arc<Desired>,
+}
+
+/// What one pass is asked to do.
+#[derive(Clone, Copy)]
+pub struct PassRequest<'a> {
+    /// The files.
+    pub snapshot: &'a Snapshot,
+    /// How they are read; names the source.
+    pub options: &'a EvaluateOptions,
+    /// How deletions are limited.
+    pub prune: &'a PruneSettings,
+    /// Field managers whose fields become ours.
+    pub takeover: &'a [String],
+    /// What a person has approved.
+    pub approval: Option<&'a Approval>,
+    /// Whether the target's record is whole; see [`PlanInput::record`].
+    pub record: Result<(), &'a str>,
+    /// Only this component, for `fairway sync --component`; nothing else is touched.
+    pub only: Option<&'a ComponentName>,
+    /// Ends the pass early: nothing new is started.
+    pub stop: &'a CancellationToken,
+}
+
+/// What came of one pass.
+#[derive(Debug)]
+pub struct Pass {
+    /// What git wants.
+    pub desired: Arc<Desired>,
+    /// The last plan: what is still held, pending or unhealthy after everything that could be done was done.
+    pub plan: Plan,
+    /// Everything that was done.
+    pub outcome: Outcome,
+    /// When the pass should be repeated even if no bell rings.
+    pub next: Option<Instant>,
+}
+
+/// Whether objects of a source are on a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Every kind that is looked at was listed, and none has an object of the source.
+    Absent,
+    /// There is at least one.
+    Present,
+    /// None was seen, but some kind could not be listed.
+    Unknown,
+}
+
+/// Hears of a pass while it goes on.
+pub trait PassListener {
+    /// Writes down kinds that are about to be applied, before the first object of them is. The pass ends when that fails.
+    fn kinds(
+        &mut self,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> impl Future<Output = Result<(), ClusterError>> + Send;
+
+    /// Makes sure that the target's record is still the one that the plan was made with, before anything is deleted. The
+    /// pass ends when it is not.
+    fn deleting(&mut self) -> impl Future<Output = Result<(), ClusterError>> + Send;
+
+    /// Is told of a plan that is about to be executed.
+    fn planned(&mut self, plan: &Plan);
+
+    /// Is told of each effect as it ends.
+    fn effect(&mut self, effect: &Effect);
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// Makes the engine of one target.
+    pub fn new(cluster: Cluster, observer: Observer) -> Self {
+        Self {
+            cluster,
+            observer,
+            cache: Cache::default(),
+            failures: Failures::default(),
+            last: None,
+        }
+    }
+
+    /// Returns the cluster that this engine writes to.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Reads a snapshot; a pass with the same one finds it done. Parsing runs on a thread of its own.
+    pub async fn evaluate(
+        &mut self,
+        snapshot: &Snapshot,
+        options: &EvaluateOptions,
+    ) -> Arc<Desired> {
+        if let Some(last) = &self.last
+            && last.revision == snapshot.revision
+            && last.files == snapshot.files
+            && last.options == *options
+        {
+            return Arc::clone(&last.desired);
+        }
+        let mut cache = std::mem::take(&mut self.cache);
+        let (files, asked) = (snapshot.clone(), options.clone());
+        let (desired, cache) = tokio::task::spawn_blocking(move || {
+            let desired = evaluate(&files, &asked, &mut cache);
+            (Arc::new(desired), cache)
+        })
+        .await
+        .expect("evaluation has no panics and is never aborted");
+        self.cache = cache;
+        self.last = Some(Evaluated {
+            revision: snapshot.revision.clone(),
+            files: Arc::clone(&snapshot.files),
+            options: options.clone(),
+            desired: Arc::clone(&desired),
+        });
+        desired
+    }
+
+    /// Makes sure that the given kinds and those of `desired` are watched, and waits a little for their first lists.
+    pub async fn observe(&self, desired: &Desired, recorded: &BTreeSet<GroupKind>) {
+        let mut kinds = recorded.clone();
+        kinds.extend(desired.objects().map(|object| object.key.kind.clone()));
+        self.observer.ensure(kinds);
+        self.observer.synced(limits::FIRST_LIST_PATIENCE).await;
+    }
+
+    /// Returns whether any object of this source is on the cluster.
+    pub fn presence_of(&self, source: &SourceName) -> Presence {
+        let view = self.observer.view();
+        let mut presence = Presence::Absent;
+        for kind in view.kinds.values() {
+            match kind {
+                KindObservation::Listed(objects) => {
+                    let mut sources = objects.values().map(|object| object.source.as_ref());
+                    if sources.any(|one| one == Some(source)) {
+                        return Presence::Present;
+                    }
+                }
+                KindObservation::Unlisted(_) => presence = Presence::Unknown,
+            }
+        }
+        presence
+    }
+
+    /// Plans without doing anything.
+    pub fn plan(&self, desired: &Desired, request: &PassRequest<'_>) -> Plan {
+        let observed = self.observer.view();
+        let failures = self.failures.past(Instant::now());
+        let input = PlanInput {
+            source: &request.options.source,
+            desired,
+            observed: &observed,
+            prune: request.prune,
+            approval: request.approval,
+            record: request.record,
+            failures: &failures,
+            only: request.only,
+            takeover: request.takeover,
+        };
+        let mut plan = plan(input);
+        refuse_violations(&mut plan, &input);
+        plan
+    }
+
+    /// Does one pass. [`Engine::evaluate`] and [`Engine::observe`] come first.
+    ///
+    /// # Errors
+    ///
+    /// When new kinds could not be written down, or the record has changed; nothing of the plan was then done.
+    pub async fn pass(
+        &mut self,
+        desired: Arc<Desired>,
+        request: &PassRequest<'_>,
+        listener: &mut impl PassListener,
+    ) -> Result<Pass, ClusterError> {
+        let mut total = Outcome::default();
+        let mut rounds = 0;
+        let plan = loop {
+            let plan = self.plan(&desired, request);
+            let done = plan.is_empty();
+            rounds += 1;
+            if done || rounds > limits::PASS_ROUNDS_MAX || request.stop.is_cancelled() {
+                break plan;
+            }
+            let kinds = plan
+                .phases
+                .iter()
+                .flatten()
+                .map(|action| action.key.kind.clone())
+                .collect();
+            listener.kinds(&kinds).await?;
+            if plan.deletes() {
+                listener.deleting().await?;
+            }
+            listener.planned(&plan);
+            let executor = Executor {
+                cluster: &self.cluster,
+                observer: &self.observer,
+                takeover: request.takeover,
+                stop: request.stop,
+            };
+            let outcome = executor.run(&plan, |effect| listener.effect(effect)).await;
+            self.failures.note(&outcome, Instant::now());
+            total.effects.extend(outcome.effects);
+            if outcome.gave_up {
+                total.gave_up = true;
+                break self.plan(&desired, request);
+            }
+        };
+        let next = self.failures.next_due(Instant::now());
+        Ok(Pass {
+            desired,
+            plan,
+            outcome: total,
+            next,
+        })
+    }
+}
+
+/// Takes every action out of a plan that breaks the rules of planning: doing nothing is the safe side of an error of ours.
+fn refuse_violations(plan: &mut Plan, input: &PlanInput<'_>) {
+    let violations = check(plan, input);
+    let Some(first) = violations.first() else {
+        return;
+    };
+    tracing::error!(source.name = %plan.source, plan.violations = violations.len(), %first, "refused a plan");
+    plan.phases.clear();
+    plan.holds.push(Hold {
+        what: "every change".to_owned(),
+        reason: HoldReason::Invalid,
+        message: format!(
+            "the plan breaks a rule of its own: {first}. This is an error in Fairway, please report it; nothing is done"
+        ),
+        place: None,
+    });
+}

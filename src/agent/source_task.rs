@@ -1,0 +1,350 @@
+//! Fetching: keeps the last good snapshot of one source, and says why a newer one could not be had.
+//!
+//! What comes out is a [`SourceState`], replaced as a whole after each attempt, and a ring of the target's bell. A failed
+//! fetch never takes a snapshot away.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::bell::Bell;
+use crate::cluster::Cluster;
+use crate::model::api::{Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec};
+use crate::model::{Snapshot, SourceName, limits, names};
+use crate::report::{FetchFailure, Metrics};
+use crate::source::{
+    CertificateAuthorities, CommitId, Credentials, FetchRequest, Fetched, Mirror, MirrorLimits,
+    Reference, SourceError, SourceUrl, Watch, WorkingTree,
+};
+
+/// What is known of a source.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SourceState {
+    /// The last good snapshot; a rewound one only once it is approved.
+    pub(super) snapshot: Option<Snapshot>,
+    /// How the last attempt went; none before the first has ended.
+    pub(super) attempt: Option<Result<(), FetchFailure>>,
+    /// The annotation's value that the last attempt has answered.
+    pub(super) requested_at: Option<String>,
+}
+
+/// Fetches one source again and again.
+pub(super) struct SourceTask {
+    pub(super) source: SourceName,
+    pub(super) cluster: Cluster,
+    pub(super) namespace: String,
+    pub(super) cache: PathBuf,
+    pub(super) resource: watch::Receiver<Arc<ReleaseSource>>,
+    pub(super) state: watch::Sender<SourceState>,
+    pub(super) target: Bell,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) stop: CancellationToken,
+}
+
+/// Where the files come from; made anew when URL, reference or path change.
+enum Origin {
+    Mirror(Mirror),
+    /// A local directory, followed as it is edited.
+    Directory(
+        WorkingTree,
+        #[expect(dead_code, reason = "watches until it is dropped")] Watch,
+    ),
+}
+
+/// What an attempt depends on: when any of it changes, there is an attempt at once.
+#[derive(Clone, PartialEq)]
+struct Wanted {
+    spec: ReleaseSourceSpec,
+    requested_at: Option<String>,
+    decision: Option<Decision>,
+}
+
+// === impl SourceTask ===
+
+impl SourceTask {
+    pub(super) async fn run(mut self) {
+        let changed = Arc::new(Notify::new());
+        let mut origin: Option<(ReleaseSourceSpec, Origin)> = None;
+        let mut failures = 0;
+        loop {
+            let resource = Arc::clone(&self.resource.borrow_and_update());
+            let wanted = Wanted::of(&resource);
+            if !wanted.spec.suspend {
+                if origin
+                    .as_ref()
+                    .is_some_and(|(spec, _)| !same_repository(spec, &wanted.spec))
+                {
+                    origin = None;
+                }
+                let attempt = tokio::select! {
+                    attempt = self.attempt(&resource, &wanted, &mut origin, &changed) => attempt,
+                    () = self.stop.cancelled() => return,
+                };
+                failures = if attempt.is_ok() { 0 } else { failures + 1 };
+                self.publish(attempt, &wanted);
+            }
+            let pause = pause(&wanted.spec, failures);
+            if self
+                .idle(&wanted, Instant::now() + pause, &changed)
+                .await
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a reason to try again; an error means that it is time to end.
+    async fn idle(&mut self, wanted: &Wanted, until: Instant, changed: &Notify) -> Result<(), ()> {
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return Err(()),
+                () = tokio::time::sleep_until(until) => return Ok(()),
+                () = changed.notified() => return Ok(()),
+                result = self.resource.changed() => {
+                    result.map_err(drop)?;
+                    if Wanted::of(&self.resource.borrow_and_update()) != *wanted {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn publish(&self, attempt: Result<Snapshot, FetchFailure>, wanted: &Wanted) {
+        self.metrics
+            .fetched(&self.source, attempt.as_ref().map(drop));
+        self.state.send_modify(|state| {
+            match attempt {
+                Ok(snapshot) => {
+                    state.snapshot = Some(snapshot);
+                    state.attempt = Some(Ok(()));
+                }
+                Err(failure) => {
+                    tracing::warn!(
+                        source.name = %self.source,
+                        error = %failure.message,
+                        help = failure.help.as_deref().unwrap_or_default(),
+                        "failed to fetch"
+                    );
+                    state.attempt = Some(Err(failure));
+                }
+            }
+            state.requested_at.clone_from(&wanted.requested_at);
+        });
+        self.target.ring();
+    }
+
+    async fn attempt(
+        &self,
+        resource: &ReleaseSource,
+        wanted: &Wanted,
+        origin: &mut Option<(ReleaseSourceSpec, Origin)>,
+        changed: &Arc<Notify>,
+    ) -> Result<Snapshot, FetchFailure> {
+        if origin.is_none() {
+            let opened = self
+                .open(&wanted.spec, changed)
+                .map_err(|error| failure(&error))?;
+            *origin = Some((wanted.spec.clone(), opened));
+        }
+        match origin {
+            Some((_, Origin::Directory(tree, _))) => {
+                tree.snapshot().map_err(|error| failure(&error))
+            }
+            Some((_, Origin::Mirror(mirror))) => self.fetch(resource, wanted, mirror).await,
+            None => unreachable!("it was opened above"),
+        }
+    }
+
+    fn open(&self, spec: &ReleaseSourceSpec, changed: &Arc<Notify>) -> Result<Origin, SourceError> {
+        let url = SourceUrl::parse(&spec.url)?;
+        let directory = std::path::Path::new(&spec.url);
+        // A bare repository is fetched from like any other; a working tree is followed as it is edited.
+        if url.is_local()
+            && directory.join(".git").exists()
+            && spec.reference == GitReference::default()
+        {
+            let tree = WorkingTree::open(&directory.join(&spec.path))?;
+            let changed = Arc::clone(changed);
+            let watch = Watch::start(tree.root(), move || changed.notify_one())?;
+            return Ok(Origin::Directory(tree, watch));
+        }
+        Ok(Origin::Mirror(Mirror::new(
+            &self.cache,
+            url,
+            MirrorLimits::default(),
+        )))
+    }
+
+    async fn fetch(
+        &self,
+        resource: &ReleaseSource,
+        wanted: &Wanted,
+        mirror: &Mirror,
+    ) -> Result<Snapshot, FetchFailure> {
+        let credentials = self.credentials(&wanted.spec).await?;
+        let reference = reference(&wanted.spec.reference).map_err(|error| failure(&error))?;
+        let last = self.last_commit(resource, &reference);
+        let request = FetchRequest {
+            reference,
+            path: wanted.spec.path.clone(),
+            last,
+        };
+        let fetched = mirror
+            .fetch(request, credentials)
+            .await
+            .map_err(|error| failure(&error))?;
+        match fetched {
+            Fetched::Unmoved(snapshot) | Fetched::Moved(snapshot) => Ok(snapshot),
+            Fetched::Rewound { from, to, snapshot } => {
+                let approved = wanted.decision.as_ref().is_some_and(|decision| {
+                    decision.approves(DecisionKind::Rewind, &to.to_string())
+                });
+                if approved {
+                    Ok(snapshot)
+                } else {
+                    Err(self.rewound(&from, &to, &snapshot))
+                }
+            }
+        }
+    }
+
+    fn rewound(&self, from: &CommitId, to: &CommitId, snapshot: &Snapshot) -> FetchFailure {
+        FetchFailure {
+            message: format!(
+                "{} was rewound: {to} ({:?} by {}) does not contain {from}, which is applied",
+                snapshot.revision.reference, snapshot.commit.subject, snapshot.commit.author
+            ),
+            help: Some(format!(
+                "push a commit that contains {from}, or, if the rewind is meant: fairway approve rewind {} --reason '…'",
+                self.source
+            )),
+            retryable: false,
+            rewound_to: Some(to.to_string()),
+        }
+    }
+
+    /// Returns the commit that is applied from this reference: the one of the last snapshot, and after a restart the one that
+    /// the status names.
+    fn last_commit(&self, resource: &ReleaseSource, reference: &Reference) -> Option<CommitId> {
+        let label = reference.label();
+        if let Some(snapshot) = &self.state.borrow().snapshot {
+            let revision = &snapshot.revision;
+            return (revision.reference == label)
+                .then(|| revision.hash().parse().ok())
+                .flatten();
+        }
+        let text = resource.status.as_ref()?.last_attempted_revision.as_ref()?;
+        let (stored, hash) = text.rsplit_once("@sha1:")?;
+        (stored == label).then(|| hash.parse().ok()).flatten()
+    }
+
+    async fn credentials(&self, spec: &ReleaseSourceSpec) -> Result<Credentials, FetchFailure> {
+        let Some(reference) = &spec.secret_ref else {
+            return Ok(Credentials::default());
+        };
+        let secret = self
+            .cluster
+            .get::<Secret>(&self.namespace, &reference.name)
+            .await;
+        let secret = secret.map_err(|error| FetchFailure {
+            message: format!(
+                "the Secret `{}` with the credentials cannot be read: {error}",
+                reference.name
+            ),
+            help: Some("allow the agent's ServiceAccount to `get` this Secret".to_owned()),
+            retryable: true,
+            rewound_to: None,
+        })?;
+        let Some(secret) = secret else {
+            return Err(FetchFailure {
+                message: format!(
+                    "the Secret `{}` does not exist in {}",
+                    reference.name, self.namespace
+                ),
+                help: Some(
+                    "create it with the keys `username` and `password`, or `bearerToken`"
+                        .to_owned(),
+                ),
+                retryable: true,
+                rewound_to: None,
+            });
+        };
+        credentials_from(&secret).map_err(|error| failure(&error))
+    }
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    fn of(resource: &ReleaseSource) -> Self {
+        let annotations = resource.metadata.annotations.as_ref();
+        Self {
+            spec: resource.spec.clone(),
+            requested_at: annotations
+                .and_then(|all| all.get(names::ANNOTATION_REQUESTED_AT).cloned()),
+            decision: Decision::of(resource),
+        }
+    }
+}
+
+fn same_repository(one: &ReleaseSourceSpec, other: &ReleaseSourceSpec) -> bool {
+    one.url == other.url && one.reference == other.reference && one.path == other.path
+}
+
+fn reference(reference: &GitReference) -> Result<Reference, SourceError> {
+    if let Some(commit) = &reference.commit {
+        return Ok(Reference::Commit(commit.parse()?));
+    }
+    Ok(match (&reference.branch, &reference.tag) {
+        (_, Some(tag)) => Reference::Tag(tag.clone()),
+        (Some(branch), None) => Reference::Branch(branch.clone()),
+        (None, None) => Reference::Branch("main".to_owned()),
+    })
+}
+
+/// Reads a Secret with the keys that Flux uses, too.
+fn credentials_from(secret: &Secret) -> Result<Credentials, SourceError> {
+    let value = |key: &str| {
+        let bytes = &secret.data.as_ref()?.get(key)?.0;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
+    let credentials = match (value("bearerToken"), value("username"), value("password")) {
+        (Some(token), _, _) => Credentials::bearer(token)?,
+        (None, Some(username), Some(password)) => Credentials::basic(username, password)?,
+        _ => Credentials::default(),
+    };
+    match value("ca.crt") {
+        Some(bundle) => {
+            Ok(credentials.trusting(CertificateAuthorities::from_pem(bundle.as_bytes())?))
+        }
+        None => Ok(credentials),
+    }
+}
+
+fn failure(error: &SourceError) -> FetchFailure {
+    FetchFailure {
+        message: error.to_string(),
+        help: Some(error.help()),
+        retryable: error.is_retryable(),
+        rewound_to: None,
+    }
+}
+
+/// Returns how long to wait before the next attempt: the interval with up to a tenth less, so that many sources do not ask
+/// at the same moment; after failures less than that, doubled each time.
+fn pause(spec: &ReleaseSourceSpec, failures: u32) -> Duration {
+    let interval = spec.interval();
+    if failures > 0 {
+        let doubled = limits::FETCH_RETRY_MIN * 2u32.pow(failures.min(16) - 1);
+        return doubled.min(interval);
+    }
+    // Spread by the address of a fresh hasher's keys: no clock and no random number generator of our own.
+    let spread = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) % 100;
+    interval.mul_f64(1.0 - f64::from(u8::try_from(spread).unwrap_or(0)) / 1_000.0)
+}

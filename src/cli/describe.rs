@@ -1,0 +1,232 @@
+//! `fairway describe`: one source or target in full, with what is held and what lifts it.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+
+use super::arguments::OutputFormat;
+use super::connection::runtime;
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::get::{age, moment};
+use super::resources::Home;
+use super::waiting::waiting;
+use crate::model::SourceName;
+use crate::model::api::{Condition, HeldItem, HistoryEntry, ReleaseSource, Target};
+
+/// Arguments of `fairway describe`.
+#[derive(Debug, Args)]
+pub struct DescribeArguments {
+    /// What to describe
+    #[arg(value_enum)]
+    what: Described,
+    /// The ReleaseSource
+    source: SourceName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Described {
+    /// The source with its conditions, holds and history
+    #[value(alias = "sources")]
+    Source,
+    /// What the source has done on this cluster
+    #[value(alias = "targets")]
+    Target,
+}
+
+pub(super) fn run(arguments: &DescribeArguments, context: &mut Context) -> Result<Exit, Failure> {
+    let (source, target) = runtime()?.block_on(async {
+        let home = Home::connect(context).await?;
+        let source = home.source(&arguments.source).await?;
+        let target = home.target(&arguments.source).await?;
+        Ok::<_, Failure>((source, target))
+    })?;
+    match (context.output, arguments.what, target) {
+        (OutputFormat::Text, Described::Source, target) => {
+            describe_source(&source, target.as_ref(), context)?;
+        }
+        (OutputFormat::Text, Described::Target, Some(target)) => describe_target(&target, context)?,
+        (_, Described::Source, _) => context.write_value(&source)?,
+        (_, Described::Target, Some(target)) => context.write_value(&target)?,
+        (_, Described::Target, None) => {
+            return Err(Failure::Misuse(format!(
+                "{} has done nothing on this cluster yet",
+                arguments.source
+            )));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn describe_source(
+    source: &ReleaseSource,
+    target: Option<&Target>,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let status = source.status.clone().unwrap_or_default();
+    let none = || "none".to_owned();
+    let spec = &source.spec;
+    let followed = [
+        &spec.reference.branch,
+        &spec.reference.tag,
+        &spec.reference.commit,
+    ];
+    let followed = followed
+        .into_iter()
+        .flatten()
+        .next()
+        .cloned()
+        .unwrap_or_else(|| "working tree".to_owned());
+    let out = &mut context.out;
+    writeln!(
+        out,
+        "Source:     {}",
+        source.metadata.name.as_deref().unwrap_or_default()
+    )?;
+    writeln!(
+        out,
+        "Follows:    {followed} of {}, path {}",
+        spec.url, spec.path
+    )?;
+    if spec.suspend {
+        writeln!(out, "Suspended:  yes")?;
+    }
+    writeln!(
+        out,
+        "Attempted:  {}",
+        status.last_attempted_revision.unwrap_or_else(none)
+    )?;
+    writeln!(
+        out,
+        "Applied:    {}",
+        status.last_applied_revision.unwrap_or_else(none)
+    )?;
+    conditions(out, &status.conditions)?;
+    holds(out, &status.holds, status.hold_count.unwrap_or_default())?;
+    let waiting = waiting(
+        std::slice::from_ref(source),
+        target.map_or(&[], std::slice::from_ref),
+    );
+    if !waiting.is_empty() {
+        writeln!(out, "Waits for a person:")?;
+        for one in waiting {
+            writeln!(out, "  {}: {}", one.what, one.command)?;
+        }
+    }
+    history(out, &status.history)
+}
+
+fn describe_target(target: &Target, context: &mut Context) -> Result<(), Failure> {
+    let status = target.status.clone().unwrap_or_default();
+    let unknown = || "unknown".to_owned();
+    let out = &mut context.out;
+    writeln!(
+        out,
+        "Target:     {}",
+        target.metadata.name.as_deref().unwrap_or_default()
+    )?;
+    writeln!(
+        out,
+        "Cluster:    {}",
+        status.cluster_uid.unwrap_or_else(unknown)
+    )?;
+    let since = status
+        .since
+        .map(|since| format!(", since {}", moment(since.0)))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "Revision:   {}{since}",
+        status.revision.unwrap_or_else(unknown)
+    )?;
+    writeln!(out, "Objects:    {}", status.objects.unwrap_or_default())?;
+    writeln!(out, "Kinds:      {}", status.kinds.join(", "))?;
+    conditions(out, &status.conditions)?;
+    if let Some(pending) = status.pending_prune {
+        writeln!(
+            out,
+            "Deletions that wait: {}, since {}, set {}",
+            pending.count,
+            age(pending.since.0),
+            pending.digest
+        )?;
+        for line in pending.reasons.iter().chain(&pending.sample) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    if let Some(approval) = status.approval {
+        writeln!(
+            out,
+            "Last approval: set {} by {} at {}: {}",
+            approval.digest,
+            approval.by,
+            moment(approval.at.0),
+            approval.reason
+        )?;
+    }
+    Ok(())
+}
+
+fn conditions(out: &mut dyn Write, conditions: &[Condition]) -> Result<(), Failure> {
+    writeln!(out, "Conditions:")?;
+    let mut shown: Vec<&str> = Vec::new();
+    for condition in conditions {
+        let since = age(condition.last_transition_time.0);
+        writeln!(
+            out,
+            "  {}={:?} ({}), since {since}",
+            condition.type_, condition.status, condition.reason
+        )?;
+        // Reconciling and Stalled repeat what Ready says, for tools that look at nothing else.
+        if shown.contains(&condition.message.as_str()) {
+            continue;
+        }
+        shown.push(&condition.message);
+        for line in condition.message.lines() {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn holds(out: &mut dyn Write, holds: &[HeldItem], count: i64) -> Result<(), Failure> {
+    if holds.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Held: {count}")?;
+    for hold in holds {
+        let place = hold
+            .place
+            .as_ref()
+            .map(|place| format!(" at {place}"))
+            .unwrap_or_default();
+        writeln!(out, "  {} ({}){place}", hold.what, hold.reason)?;
+        for line in hold.message.lines() {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    let unlisted = count - i64::try_from(holds.len()).unwrap_or_default();
+    if unlisted > 0 {
+        writeln!(out, "  and {unlisted} more")?;
+    }
+    Ok(())
+}
+
+fn history(out: &mut dyn Write, history: &[HistoryEntry]) -> Result<(), Failure> {
+    if history.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "History:")?;
+    for entry in history {
+        writeln!(
+            out,
+            "  {}  {} in {}, {} changed, {}",
+            moment(entry.started.0),
+            entry.revision,
+            entry.duration,
+            entry.changed,
+            entry.result
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The command line: one file per command, and what the commands share.
+//!
+//! What comes in is argv, as [`Arguments`]; what goes out is an exit code, data on stdout, and everything else on stderr.
+//! A command gets a [`Context`] and nothing else of the outside, and answers with an [`Exit`] or a [`Failure`]; [`run()`] is
+//! the one place that turns these into a code and a message.
+//!
+//! To add a command: write its arguments and a `run` in a file of its own, and list it in [`arguments::Command`].
+
+mod agent;
+mod approve;
+mod arguments;
+mod connection;
+mod context;
+mod describe;
+mod draw;
+mod explain;
+mod failure;
+mod generate;
+mod get;
+mod pages;
+mod plan;
+mod progress;
+mod reconcile;
+mod repository;
+mod resources;
+mod run;
+mod suspend;
+mod sync;
+mod terminal;
+mod validate;
+mod waiting;
+
+pub use arguments::{Arguments, ClusterArguments, Command, OutputFormat};
+pub use context::Context;
+pub use draw::{Summary, draw_diagnostics};
+pub use failure::{Exit, Failure};
+pub use run::run;
+pub use terminal::printable;

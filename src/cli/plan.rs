@@ -1,0 +1,102 @@
+//! `fairway plan`: what would change and why, against another revision or against the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use clap::Args;
+
+use super::arguments::OutputFormat;
+use super::connection::{connect, home_namespace, runtime};
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::repository::{RepositoryArguments, warn_about};
+use crate::agent::{Engine, Presence, Record};
+use crate::desired::Desired;
+use crate::model::limits;
+use crate::observe::{Observed, Observer};
+use crate::plan::{Plan, PlanInput, PruneSettings, observed_from, plan};
+
+/// Arguments of `fairway plan`.
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    #[command(flatten)]
+    repository: RepositoryArguments,
+    /// Plan against this revision (its merge base with HEAD) instead of a cluster
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
+    /// Exit with 0 when nothing would change and 1 when something would, as `kubectl diff` does
+    #[arg(long)]
+    exit_code: bool,
+}
+
+pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Exit, Failure> {
+    crate::source::initialize().map_err(Failure::of)?;
+    let repository = &arguments.repository;
+    let desired = repository.evaluate(&repository.working_tree()?);
+    warn_about(&desired, context)?;
+    let planned = match &arguments.base {
+        Some(revision) => {
+            let base = repository.evaluate(&repository.base(revision)?);
+            let observed = observed_from(&base, &desired, &repository.source);
+            plan_with(arguments, &desired, &observed, Ok(()))
+        }
+        None => runtime()?.block_on(against_cluster(arguments, &desired, context))?,
+    };
+    if context.output == OutputFormat::Text {
+        write!(context.out, "{}", planned.explain())?;
+    } else {
+        context.write_value(&planned.explain())?;
+    }
+    let changes = !planned.is_empty() || planned.pending.is_some();
+    Ok(if arguments.exit_code && changes {
+        Exit::Found
+    } else {
+        Exit::Ok
+    })
+}
+
+async fn against_cluster(
+    arguments: &PlanArguments,
+    desired: &Desired,
+    context: &Context,
+) -> Result<Plan, Failure> {
+    let (cluster, of_context) = connect(&context.cluster).await?;
+    let namespace = home_namespace(&context.cluster, &of_context);
+    let source = &arguments.repository.source;
+    let record = Record::load(&cluster, &namespace, source).await.ok();
+    let observer = Observer::start(cluster.clone(), || {});
+    let mut kinds: BTreeSet<_> = desired
+        .objects()
+        .map(|object| object.key.kind.clone())
+        .collect();
+    kinds.extend(record.iter().flat_map(Record::kinds));
+    observer.ensure(kinds);
+    observer.synced(limits::LIST_DEADLINE).await;
+    let engine = Engine::new(cluster, observer.clone());
+    let trusted = match &record {
+        Some(_) if engine.presence_of(source) == Presence::Absent => Ok(()),
+        Some(record) => record.trusted(),
+        None => Err("the record of this target cannot be read here".to_owned()),
+    };
+    let trusted = trusted.as_ref().copied().map_err(String::as_str);
+    Ok(plan_with(arguments, desired, &observer.view(), trusted))
+}
+
+fn plan_with(
+    arguments: &PlanArguments,
+    desired: &Desired,
+    observed: &Observed,
+    record: Result<(), &str>,
+) -> Plan {
+    plan(PlanInput {
+        source: &arguments.repository.source,
+        desired,
+        observed,
+        prune: &PruneSettings::default(),
+        approval: None,
+        record,
+        failures: &BTreeMap::new(),
+        only: None,
+        takeover: &[],
+    })
+}

@@ -1,0 +1,222 @@
+//! `fairway sync`: passes over a working directory until all is done, without an agent.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{connect, home_namespace, runtime};
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::repository::{RepositoryArguments, warn_about};
+use super::resources::parse_duration;
+use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
+use crate::cluster::{Cluster, ClusterError};
+use crate::execute::{Effect, EffectResult};
+use crate::model::api::ReleaseSource;
+use crate::model::{ComponentName, GroupKind, HoldReason};
+use crate::observe::Observer;
+use crate::plan::{Plan, PruneSettings};
+
+/// Arguments of `fairway sync`.
+#[derive(Debug, Args)]
+pub struct SyncArguments {
+    #[command(flatten)]
+    repository: RepositoryArguments,
+    /// Only this component, `modules/NAME` or `components/NAME`; nothing else is touched
+    #[arg(long, value_name = "NAME")]
+    component: Option<ComponentName>,
+    /// Do not ask before the first change
+    #[arg(long, short)]
+    yes: bool,
+    /// How long to wait until all is healthy
+    #[arg(long, value_parser = parse_duration, default_value = "5m")]
+    timeout: Duration,
+}
+
+pub(super) fn run(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, Failure> {
+    crate::source::initialize().map_err(Failure::of)?;
+    runtime()?.block_on(sync(arguments, context))
+}
+
+async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, Failure> {
+    let repository = &arguments.repository;
+    let (cluster, of_context) = connect(&context.cluster).await?;
+    let namespace = home_namespace(&context.cluster, &of_context);
+    refuse_beside_agent(&cluster, &namespace, repository).await?;
+    let snapshot = repository.working_tree()?;
+    let bell = Arc::new(Notify::new());
+    let rung = Arc::clone(&bell);
+    let observer = Observer::start(cluster.clone(), move || rung.notify_one());
+    let mut engine = Engine::new(cluster.clone(), observer);
+    let mut record = Record::load(&cluster, &namespace, &repository.source)
+        .await
+        .map_err(Failure::of)?;
+    let options = repository.options();
+    let desired = engine.evaluate(&snapshot, &options).await;
+    warn_about(&desired, context)?;
+    engine.observe(&desired, &record.kinds()).await;
+    let presence = engine.presence_of(&repository.source);
+    let trusted = match presence {
+        Presence::Absent => Ok(()),
+        Presence::Present | Presence::Unknown => record.trusted(),
+    };
+    let (prune, stop) = (PruneSettings::default(), CancellationToken::new());
+    let request = PassRequest {
+        snapshot: &snapshot,
+        options: &options,
+        prune: &prune,
+        takeover: &[],
+        approval: None,
+        record: trusted.as_ref().copied().map_err(String::as_str),
+        only: arguments.component.as_ref(),
+        stop: &stop,
+    };
+    let plan = engine.plan(&desired, &request);
+    write!(context.err, "{}", plan.explain())?;
+    if plan.is_empty() && !is_on_its_way(&plan) {
+        return Ok(conclusion(&plan));
+    }
+    if !arguments.yes && !confirmed(&cluster, context)? {
+        return Err(Failure::Misuse("nothing was changed".to_owned()));
+    }
+    let unseen = presence != Presence::Present;
+    record.establish(unseen, false).await.map_err(Failure::of)?;
+    let deadline = Instant::now() + arguments.timeout;
+    loop {
+        let progress = if context.interactive {
+            ProgressBar::new(0)
+        } else {
+            ProgressBar::hidden()
+        };
+        let mut listener = Listener {
+            record: &mut record,
+            lines: Vec::new(),
+            progress,
+        };
+        let pass = engine
+            .pass(Arc::clone(&desired), &request, &mut listener)
+            .await;
+        let lines = std::mem::take(&mut listener.lines);
+        listener.progress.finish_and_clear();
+        for line in lines {
+            writeln!(context.out, "{line}")?;
+        }
+        let pass = pass.map_err(Failure::of)?;
+        if !is_on_its_way(&pass.plan) || Instant::now() >= deadline {
+            write!(context.err, "{}", pass.plan.explain())?;
+            return Ok(conclusion(&pass.plan));
+        }
+        wait_for_change(&bell, &pass, deadline).await;
+    }
+}
+
+/// Refuses to work beside an agent that follows the same source: both would be right, and they would take turns.
+async fn refuse_beside_agent(
+    cluster: &Cluster,
+    namespace: &str,
+    repository: &RepositoryArguments,
+) -> Result<(), Failure> {
+    let name = repository.source.as_str();
+    let followed: Option<ReleaseSource> =
+        cluster.get(namespace, name).await.map_err(Failure::of)?;
+    match followed {
+        Some(source) if !source.spec.suspend => Err(Failure::Misuse(format!(
+            "an agent follows the source {name} ({}) on this cluster; fairway suspend {name} first, or take another --source",
+            source.spec.url
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn confirmed(cluster: &Cluster, context: &mut Context) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Misuse(
+            "there is no terminal to ask on; say --yes".to_owned(),
+        ));
+    }
+    let of = context
+        .cluster
+        .context
+        .clone()
+        .unwrap_or_else(|| "the current context".to_owned());
+    write!(
+        context.err,
+        "Apply this to {of} (cluster {})? [y/N] ",
+        cluster.uid()
+    )?;
+    context.err.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Returns whether waiting can bring more about: something is not healthy yet, or will be tried again.
+fn is_on_its_way(plan: &Plan) -> bool {
+    !plan.unhealthy.is_empty()
+        || plan.holds.iter().any(|hold| {
+            matches!(
+                hold.reason,
+                HoldReason::DependencyNotReady
+                    | HoldReason::BackOff
+                    | HoldReason::Terminating
+                    | HoldReason::Unobserved
+                    | HoldReason::Requires
+                    | HoldReason::KindUnknown
+            )
+        })
+}
+
+fn conclusion(plan: &Plan) -> Exit {
+    let all = plan.holds.is_empty() && plan.pending.is_none() && plan.unhealthy.is_empty();
+    if all { Exit::Ok } else { Exit::Found }
+}
+
+async fn wait_for_change(bell: &Notify, pass: &Pass, deadline: Instant) {
+    let until = pass.next.map_or(deadline, |next| next.min(deadline));
+    tokio::select! {
+        () = bell.notified() => {}
+        () = tokio::time::sleep_until(until) => {}
+    }
+}
+
+/// Shows effects as they come, and writes down kinds before they are applied.
+struct Listener<'a> {
+    record: &'a mut Record,
+    lines: Vec<String>,
+    progress: ProgressBar,
+}
+
+impl PassListener for Listener<'_> {
+    async fn kinds(&mut self, kinds: &BTreeSet<GroupKind>) -> Result<(), ClusterError> {
+        self.record.add_kinds(kinds).await
+    }
+
+    async fn deleting(&mut self) -> Result<(), ClusterError> {
+        self.record.confirm().await
+    }
+
+    fn planned(&mut self, plan: &Plan) {
+        self.progress.inc_length(plan.actions().count() as u64);
+    }
+
+    fn effect(&mut self, effect: &Effect) {
+        self.progress.inc(1);
+        let word = match &effect.result {
+            EffectResult::Applied => "applied".to_owned(),
+            EffectResult::Unchanged => "unchanged".to_owned(),
+            EffectResult::Deleted => "deleted".to_owned(),
+            EffectResult::AlreadyGone => "already gone".to_owned(),
+            EffectResult::Skipped(first) => format!("skipped, since {first} had to come first"),
+            EffectResult::Stopped => "not begun".to_owned(),
+            EffectResult::Failed(failure) => format!("failed: {}", failure.message),
+        };
+        self.lines.push(format!("{} {word}", effect.key));
+    }
+}

@@ -1,0 +1,110 @@
+//! The type of this stage's result.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::catalog::Catalog;
+use crate::model::{
+    ChannelName, ComponentName, DesiredObject, Diagnostic, Hold, ModuleName, ObjectKey, Place,
+    Revision, Severity,
+};
+
+/// Everything that one revision wants on one target.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// The revision it was read from.
+    pub revision: Revision,
+    /// What `fairway.yaml` says.
+    pub settings: RepositorySettings,
+    /// Components by name, each with its objects.
+    pub components: BTreeMap<ComponentName, DesiredComponent>,
+    /// Objects that git names but that are not to be touched, with the reason: frozen, neither changed nor pruned.
+    pub held: BTreeMap<ObjectKey, Hold>,
+    /// Files whose objects are not known. While there is one, nothing is pruned on the target, since an object that seems
+    /// to be gone may stand in such a file.
+    pub unread: Vec<Unread>,
+    /// Modules, versions and channels, for rules that compare two states.
+    pub catalog: Catalog,
+    /// Findings, sorted by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How many findings are beyond the limit and not listed.
+    pub diagnostics_omitted: usize,
+}
+
+impl Desired {
+    /// Returns every object in the order of components and, inside them, of files.
+    pub fn objects(&self) -> impl Iterator<Item = &Arc<DesiredObject>> {
+        self.components
+            .values()
+            .flat_map(|component| component.objects.iter())
+    }
+
+    /// Returns whether nothing is wrong but warnings.
+    pub fn is_valid(&self) -> bool {
+        self.unread.is_empty()
+            && self.diagnostics_omitted == 0
+            && self
+                .diagnostics
+                .iter()
+                .all(|found| found.severity != Severity::Error)
+    }
+}
+
+/// One component with what it consists of.
+#[derive(Debug, Clone, Default)]
+pub struct DesiredComponent {
+    /// Its objects, sorted by file and position.
+    pub objects: Vec<Arc<DesiredObject>>,
+    /// Components that must be applied and healthy before this one is touched.
+    pub depends_on: Vec<ComponentName>,
+    /// How long its objects may take to become healthy, before that counts as failed.
+    pub health_timeout: Option<Duration>,
+    /// The version, where `component.yaml` names one.
+    pub version: Option<String>,
+}
+
+/// A file that could not be read, or not far enough to know its objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// Where reading stopped.
+    pub place: Place,
+    /// Why, as a lowercase fragment.
+    pub reason: String,
+}
+
+/// The settings of the repository, from `fairway.yaml`; each has a default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepositorySettings {
+    /// The release of the repository as a whole.
+    pub release: Option<String>,
+    /// Declared channels with the pre-release suffixes that each allows; empty means that any channel may be used.
+    pub channels: BTreeMap<ChannelName, Vec<String>>,
+    /// How channels may move.
+    pub upgrades: UpgradePolicy,
+    /// Removals that git announces.
+    pub removals: Vec<Removal>,
+    /// Declared landscapes; empty means that any name may be used.
+    pub landscapes: Vec<String>,
+    /// Modules that a new runtime starts with.
+    pub default_modules: Vec<ModuleName>,
+}
+
+/// How a channel may move from version to version.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpgradePolicy {
+    /// Through the latest patch of every known minor between.
+    #[default]
+    Linear,
+    /// Upwards by any distance.
+    Direct,
+}
+
+/// A removal that git announces, so that it needs no approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removal {
+    /// A whole component or module.
+    Component(ComponentName),
+    /// One object, by its key.
+    Object(ObjectKey),
+}

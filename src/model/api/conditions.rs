@@ -1,0 +1,166 @@
+//! The words of conditions and events: stable, since scripts, alerts and people match them.
+
+macro_rules! words {
+    ($(#[doc = $summary:literal])+ $name:ident { $($(#[doc = $doc:literal])+ $word:ident,)+ }) => {
+        $(#[doc = $summary])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[doc = $doc])+ $word,)+
+        }
+
+        impl $name {
+            /// Every word, in the order of the reference page.
+            pub const ALL: &[Self] = &[$(Self::$word,)+];
+
+            /// Returns the word as it is written.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$word => stringify!($word),)+
+                }
+            }
+
+            /// Returns what the word means, in Markdown.
+            pub fn explanation(self) -> &'static str {
+                match self {
+                    $(Self::$word => concat!($($doc, "\n",)+),)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// The type of a condition, on ReleaseSources and Targets alike.
+    ConditionType {
+        /// The sum of all others: `True` when the last revision that was fetched is applied in full, healthy, and nothing
+        /// is held. `kubectl wait --for=condition=Ready` and kstatus read it.
+        Ready,
+        /// Only there while `True`: the agent is at work, or tries again by itself.
+        Reconciling,
+        /// Only there while `True`: nothing changes before a person does something; the message says what.
+        Stalled,
+        /// The repository could be read at the last attempt.
+        Fetched,
+        /// What the repository holds at this revision has no errors.
+        Valid,
+        /// Everything that git wants was accepted by the cluster.
+        Applied,
+        /// Nothing that git has dropped is left on the cluster.
+        Pruned,
+    }
+}
+
+words! {
+    /// The reason of a condition.
+    ConditionReason {
+        /// The revision is applied in full, is healthy, and nothing is held.
+        Synced,
+        /// Part of the revision is held; the rest is applied. The message names each file with its line, the commit's author
+        /// and what would mend it.
+        PartiallyApplied,
+        /// The agent is applying the revision, or waits for components to become healthy.
+        Progressing,
+        /// Something failed that the agent tries again by itself, each time after a longer delay.
+        Retrying,
+        /// The repository was read.
+        Fetched,
+        /// The repository could not be read this time: the network, a deadline, a server's error. What was applied stays, drift is
+        /// still corrected, and fetching is tried again.
+        FetchFailed,
+        /// The git server refuses: credentials, an unknown host, a branch that does not exist. Trying again does not help; change
+        /// the Secret or the ReleaseSource.
+        FetchRefused,
+        /// The branch no longer contains the commit that is applied: somebody has rewritten it. The older revision stays until a
+        /// commit that contains it is pushed, or the rewind is approved.
+        Rewound,
+        /// The revision has no errors; there may be warnings.
+        Valid,
+        /// The revision has errors. Each is held by name; `fairway validate` shows them all with their way out.
+        Invalid,
+        /// The cluster has accepted everything.
+        Applied,
+        /// The cluster refused or did not answer some requests; they are tried again.
+        ApplyFailed,
+        /// Some objects are held on purpose; `status.holds` lists them with the reason of each.
+        Held,
+        /// Nothing is left to prune, but for what is kept on purpose.
+        Pruned,
+        /// Deletions wait for a person: they go beyond the limits in `spec.prune`, or concern something that is never deleted
+        /// without being asked.
+        ApprovalNeeded,
+        /// Deletions wait because something could not be read: a file, a kind on the cluster, or the Target's record.
+        PruneUnsafe,
+        /// The cluster refused a deletion; it is tried again.
+        PruneFailed,
+    }
+}
+
+words! {
+    /// The reason of a Kubernetes Event. An event is written when something changes, never once for each pass.
+    EventReason {
+        /// A new revision is applied in full.
+        RevisionApplied,
+        /// Somebody had changed an object, and it was brought back; the event names the object and the fields.
+        DriftCorrected,
+        /// Something new is held.
+        HoldAppeared,
+        /// A set of deletions waits for approval.
+        DeletionHeld,
+        /// Objects that git has dropped were deleted.
+        PruneDone,
+        /// The repository cannot be read any more.
+        FetchFailed,
+        /// The repository can be read again.
+        FetchRecovered,
+    }
+}
+
+/// Returns the reference page of all conditions, reasons and events, in Markdown.
+pub fn reference_page() -> String {
+    let mut page = String::from(
+        "# Conditions and events\n\n\
+         <!-- Generated from src/model/api/conditions.rs; a test compares. -->\n\n\
+         ReleaseSources and Targets carry the same conditions. The words are stable; messages are for people and may change.\n\
+         A message names the file, line and column, the commit and its author.\n",
+    );
+    let types = ConditionType::ALL.iter();
+    section(
+        &mut page,
+        "Condition types",
+        types.map(|word| (word.as_str(), word.explanation())),
+    );
+    let reasons = ConditionReason::ALL.iter();
+    section(
+        &mut page,
+        "Reasons",
+        reasons.map(|word| (word.as_str(), word.explanation())),
+    );
+    let events = EventReason::ALL.iter();
+    section(
+        &mut page,
+        "Events",
+        events.map(|word| (word.as_str(), word.explanation())),
+    );
+    page
+}
+
+fn section(
+    page: &mut String,
+    title: &str,
+    words: impl Iterator<Item = (&'static str, &'static str)>,
+) {
+    let rows: Vec<String> = words
+        .map(|(word, explanation)| {
+            let meaning: Vec<&str> = explanation.lines().map(str::trim).collect();
+            format!("| `{word}` | {} |\n", meaning.join(" "))
+        })
+        .collect();
+    let head = "| word | meaning |\n| --- | --- |\n";
+    page.extend(["\n## ", title, "\n\n", head, &rows.concat()]);
+}

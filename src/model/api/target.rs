@@ -1,0 +1,183 @@
+//! Target: what one source has done on one cluster. Nobody writes it but the agent, and it has no spec.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::condition::Condition;
+use crate::model::SourceName;
+use crate::model::limits::{APPROVAL_OBJECTS_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX};
+
+/// The name of the cluster that the agent runs in.
+pub const HOME: &str = "home";
+
+/// Returns the name of the Target of a source on a cluster. A source's name has no dot, so that names cannot collide.
+pub fn target_name(source: &SourceName, cluster: &str) -> String {
+    format!("{source}.{cluster}")
+}
+
+/// The fields of a Target beside its status: none, since everything about it is observed.
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "columns of the same type are not the same attribute"
+)]
+#[derive(
+    CustomResource, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
+)]
+#[kube(
+    group = "fairway.dev",
+    version = "v1alpha1",
+    kind = "Target",
+    namespaced,
+    no_spec,
+    status = "TargetStatus",
+    derive = "PartialEq",
+    shortname = "tgt",
+    category = "fairway",
+    doc = "What one source has done on one cluster. Written by the agent alone; do not delete it: without this record nothing is pruned.",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
+    printcolumn(
+        name = "Revision",
+        type_ = "string",
+        json_path = ".status.shortRevision"
+    ),
+    printcolumn(name = "Objects", type_ = "integer", json_path = ".status.objects"),
+    printcolumn(
+        name = "To prune",
+        type_ = "integer",
+        json_path = ".status.pendingPrune.count"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    ),
+    printcolumn(
+        name = "Since",
+        type_ = "date",
+        json_path = ".status.since",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = "1"
+    )
+)]
+pub struct TargetFields {}
+
+/// What one source has done on one cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TargetStatus {
+    /// The uid of the cluster's namespace `kube-system`: a cluster that was built anew under the same address has another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub cluster_uid: Option<String>,
+    /// The ReleaseSource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub source: Option<String>,
+    /// The revision that is applied here with nothing held, written `main@sha1:…`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// `revision`, shortened for reading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_revision: Option<String>,
+    /// Since when that revision is applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// What is known, one entry for each type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 16),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
+    pub conditions: Vec<Condition>,
+    /// Kinds that were ever applied here, written `Kind.group`; a kind is added before its first object is applied, so that
+    /// nothing is forgotten when git drops the last one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 512), inner(length(max = 320)), extend("x-kubernetes-list-type" = "set"))]
+    pub kinds: Vec<String>,
+    /// How many objects of this source are in step here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<i64>,
+    /// Deletions that wait for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_prune: Option<PendingPrune>,
+    /// The deletions that a person has approved last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalRecord>,
+}
+
+/// A set of deletions that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingPrune {
+    /// The digest of the set; an approval names it.
+    pub digest: String,
+    /// How many objects it has.
+    pub count: i64,
+    /// Since when this set waits.
+    pub since: Time,
+    /// Why it is held.
+    #[schemars(length(max = PENDING_REASONS_MAX), extend("x-kubernetes-list-type" = "atomic"))]
+    pub reasons: Vec<String>,
+    /// The first of the objects.
+    #[schemars(length(max = PENDING_SAMPLE_MAX), extend("x-kubernetes-list-type" = "atomic"))]
+    pub sample: Vec<String>,
+}
+
+/// A person's decision to let deletions happen. It stays valid while the set only shrinks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalRecord {
+    /// The digest of the set that was approved.
+    pub digest: String,
+    /// A short hash of each object (key and uid) of that set, in hexadecimal.
+    #[schemars(
+        length(max = APPROVAL_OBJECTS_MAX),
+        inner(regex(pattern = "^[0-9a-f]{16}$")),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub objects: Vec<String>,
+    /// Who approved.
+    #[schemars(length(max = 256))]
+    pub by: String,
+    /// Why.
+    #[schemars(length(max = 1024))]
+    pub reason: String,
+    /// When.
+    pub at: Time,
+}
+
+impl ApprovalRecord {
+    /// Returns the hashes; one that is no hexadecimal number approves nothing.
+    pub fn fingerprints(&self) -> BTreeSet<u64> {
+        self.objects
+            .iter()
+            .filter_map(|text| u64::from_str_radix(text, 16).ok())
+            .collect()
+    }
+
+    /// Returns hashes in their stored form.
+    pub fn stored(fingerprints: &BTreeSet<u64>) -> Vec<String> {
+        fingerprints
+            .iter()
+            .map(|hash| format!("{hash:016x}"))
+            .collect()
+    }
+}

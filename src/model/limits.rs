@@ -1,0 +1,153 @@
+//! Every limit, with its arithmetic. A limit that is not here does not exist.
+
+use std::time::Duration;
+
+/// Bytes of one file: twice what etcd accepts in one object (1.5 MiB), rounded up, so that a CRD bundle still fits.
+pub const FILE_SIZE_MAX: u64 = 4 * 1024 * 1024;
+/// Files of one snapshot: ten times the largest repository we measure with.
+pub const FILES_MAX: usize = 100_000;
+/// Documents of one file.
+pub const DOCUMENTS_MAX: usize = 5_000;
+/// Nesting depth of a document. The deepest published CRDs stay below 40; the parser recurses, and a level takes up to
+/// 25 KiB of stack without optimisation, so that 64 levels fit the 2 MiB that a thread has.
+pub const DEPTH_MAX: usize = 64;
+/// YAML nodes of one file after aliases are resolved: 4 MiB of the densest real manifests are about 400,000.
+pub const NODES_MAX: usize = 500_000;
+/// Parser events that the aliases of one document may repeat: real manifests repeat a few hundred, and what a bomb costs
+/// until it is refused stays below a tenth of a second.
+pub const ALIAS_EVENTS_MAX: usize = 100_000;
+/// Diagnostics that one validation keeps; what is beyond is counted.
+pub const DIAGNOSTICS_MAX: usize = 1_000;
+/// Diagnostics of one file whose exact column is looked up, since each replays the file: 50 × 20 ms for 4 MiB. The rest name
+/// the line on which their document starts.
+pub const DIAGNOSTICS_LOCATED_MAX: usize = 50;
+/// Passes after which a parsed file that no revision used is forgotten. Two, so that a branch and its base both stay warm.
+pub const CACHE_PASSES: u64 = 2;
+/// Threads that parse files at once. Parsing is a matter of milliseconds; more threads only take cores from others.
+pub const PARSE_THREADS_MAX: usize = 8;
+/// Holds listed in a status; the rest is counted. 20 × about 400 bytes stay well below what etcd likes.
+pub const HOLDS_LISTED_MAX: usize = 20;
+/// Revisions kept in a status' history.
+pub const HISTORY_MAX: usize = 10;
+
+/// Requests in flight to one cluster. More than 16 added latency and no throughput on a real API server.
+pub const CLUSTER_CONCURRENCY: usize = 16;
+/// Time for one write or read of a single object, retries included.
+pub const REQUEST_DEADLINE: Duration = Duration::from_secs(15);
+/// Time for the first answer of a connection.
+pub const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// Time for one page of a list; 500 objects took 15 ms.
+pub const LIST_DEADLINE: Duration = Duration::from_secs(60);
+/// Bytes of one answer of an API server: a page of 500 objects of the largest size etcd takes is never asked for; one
+/// object of 1.5 MiB with its managed fields stays below 8 MiB.
+pub const RESPONSE_SIZE_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of one watch, which the server ends after five minutes: 10,000 changes of 25 KiB.
+pub const WATCH_SIZE_MAX: usize = 256 * 1024 * 1024;
+/// Seconds after which the server ends a watch, so that a new one is balanced anew.
+pub const WATCH_SECONDS: u32 = 290;
+/// Time without a word on a watch after which its connection counts as dead; the server sends a bookmark every minute.
+pub const WATCH_SILENCE_MAX: Duration = Duration::from_secs(150);
+/// Time that a watch may be broken before what was last seen no longer counts as known: long enough for a restart of the
+/// API server, short enough that nothing is decided on an old view.
+pub const WATCH_BROKEN_MAX: Duration = Duration::from_secs(60);
+/// Delay before a list or watch that failed is tried again, the first time; doubled each time.
+pub const WATCH_RETRY_MIN: Duration = Duration::from_millis(500);
+/// Longest delay before a list or watch is tried again.
+pub const WATCH_RETRY_MAX: Duration = Duration::from_secs(30);
+/// Time after which it is asked again whether a kind is served that was not; two requests for all such kinds together.
+pub const UNSERVED_INTERVAL: Duration = Duration::from_secs(30);
+/// Objects on one page of a list.
+pub const PAGE_SIZE: u32 = 500;
+/// Whole objects on one page of a list: 50 of 300 KiB, a large CRD, stay below `RESPONSE_SIZE_MAX`.
+pub const PAGE_SIZE_WHOLE: u32 = 50;
+/// First delay before a request is sent again, then doubled up to `RETRY_DELAY_MAX`.
+pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
+/// Longest delay before a request is sent again: a third of `REQUEST_DEADLINE`. What `Retry-After` asks beyond it is left
+/// to the caller.
+pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
+/// Times that a request is sent again: 50 ms doubled six times is 3 s, and an API server restarts in 2 s.
+pub const RETRIES_MAX: usize = 6;
+/// Times that a request is sent again after an answer 500, which may well be final.
+pub const RETRIES_AFTER_500: usize = 2;
+/// Time for which discovery is not asked again because a kind is unknown; a pass with a hundred such objects asks once.
+pub const DISCOVERY_INTERVAL: Duration = Duration::from_secs(2);
+/// Bytes of a message of an API server that are kept; the text may be another program's page.
+pub const SERVER_MESSAGE_MAX: usize = 1024;
+/// Rounds of taking over fields while somebody else keeps writing the object.
+pub const TAKEOVER_ROUNDS: usize = 3;
+/// Time that a pass may wait for a CRD that it has just applied to be served (0.25 s measured).
+pub const CRD_SERVED_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Time for one git operation as a whole: a first clone of a large repository over a slow line.
+pub const FETCH_DEADLINE: Duration = Duration::from_secs(300);
+/// Time without a byte from the git server.
+pub const GIT_SERVER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of one received pack: a hundred thousand files of 10 KiB, compressed, with history.
+pub const PACK_SIZE_MAX: usize = 1024 * 1024 * 1024;
+/// Objects of one received pack: a hundred thousand files, each changed with its folders some ten times.
+pub const PACK_OBJECTS_MAX: usize = 5_000_000;
+/// Packs of one mirror, after which it is cloned anew: libgit2 never merges packs and looks into each of them. A push every
+/// five minutes reaches this in about two days.
+pub const MIRROR_PACKS_MAX: usize = 500;
+/// Repositories that stay open for reading; as many readers as a pass has threads, each holding a few file handles.
+pub const MIRROR_READERS_MAX: usize = 8;
+/// Folders above a file; git's own limit for paths (4,096 bytes) is never reached by a person's tree.
+pub const TREE_DEPTH_MAX: usize = 64;
+/// Time without a further change after which a watched directory counts as changed: an editor writes a file, renames it
+/// and removes its backup within a few milliseconds.
+pub const WATCH_QUIET: Duration = Duration::from_millis(50);
+/// Time after the first change when the bell rings at the latest, however busy the directory is.
+pub const WATCH_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// Re-applies of one object within `CONTESTED_WINDOW` after which somebody else evidently keeps writing it.
+pub const CONTESTED_APPLIES: usize = 3;
+/// The window for `CONTESTED_APPLIES`, and how long we then stay away.
+pub const CONTESTED_WINDOW: Duration = Duration::from_secs(60);
+
+/// Objects that one approval of a deletion covers: its stored form is 8 hexadecimal bytes an object, 64 KiB in all.
+pub const APPROVAL_OBJECTS_MAX: usize = 4_096;
+/// Drifted fields that one reason names; the first few show who interferes, and a line stays readable.
+pub const DRIFTED_FIELDS_NAMED_MAX: usize = 5;
+/// Objects, files or kinds that one message names before it only counts; a line stays below some 400 characters.
+pub const NAMED_IN_MESSAGE_MAX: usize = 3;
+
+/// Delay before an object that has failed is tried again, the first time; doubled with each failure.
+pub const FAILURE_DELAY_MIN: Duration = Duration::from_secs(1);
+/// Longest delay before an object that has failed is tried again.
+pub const FAILURE_DELAY_MAX: Duration = Duration::from_secs(300);
+/// Rounds of planning and doing within one pass. Each round but the last does something, so this bounds a pass that makes
+/// progress through a chain of components; the rest is done in the next pass.
+pub const PASS_ROUNDS_MAX: usize = 32;
+/// Time that a pass waits for the first list of a kind; what is not listed by then is held, and its list rings the bell.
+pub const FIRST_LIST_PATIENCE: Duration = Duration::from_secs(1);
+/// Time that SIGTERM leaves for what is under way.
+pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(8);
+/// Delay before a failed fetch is tried again, the first time; doubled each time, up to the source's interval.
+pub const FETCH_RETRY_MIN: Duration = Duration::from_secs(2);
+/// How often a task gives a sign of life while it has nothing to do.
+pub const HEARTBEAT: Duration = Duration::from_secs(30);
+/// Silence after which a task counts as hung: longer than the longest pass, 10,000 objects that all take their deadline
+/// sixteen at a time would be far beyond, but such a server answers none of the probes either.
+pub const HEARTBEAT_MISSED: Duration = Duration::from_secs(600);
+/// Bytes of a message in a condition: about ten lines of a terminal; the schema allows 4,096.
+pub const CONDITION_MESSAGE_MAX: usize = 1_000;
+/// Bytes of the note of an Event; the API server refuses more than 1 KiB.
+pub const EVENT_NOTE_MAX: usize = 1_000;
+/// Bytes of one part of a message that comes from outside: an author, the name of an object, an error of a server.
+pub const MESSAGE_PART_MAX: usize = 400;
+/// Things that one message names before it counts the rest.
+pub const MESSAGE_ITEMS_MAX: usize = 3;
+/// Events of one kind that one pass writes for single things; the rest is counted in one more.
+pub const EVENTS_PER_PASS_MAX: usize = 10;
+/// Objects named in a Target's pending deletion: 20 names of at most 400 bytes are 8 KiB.
+pub const PENDING_SAMPLE_MAX: usize = 20;
+/// Reasons of a pending deletion that a Target keeps.
+pub const PENDING_REASONS_MAX: usize = 10;
+
+/// Connections to the private port: a kubelet's two probes and a few scrapers, with room for a person.
+pub const SERVER_CONNECTIONS_MAX: usize = 32;
+/// Life of one connection, which serves one request: a scrape takes milliseconds.
+pub const SERVER_CONNECTION_DEADLINE: Duration = Duration::from_secs(10);
+/// Requests that fail one after another in a way that may pass, after which a pass leaves the rest for later: two rounds of
+/// everything that may be in flight.
+pub const FAILURES_IN_A_ROW_MAX: usize = 2 * CLUSTER_CONCURRENCY;

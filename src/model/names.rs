@@ -1,0 +1,39 @@
+//! The labels, annotations and field managers that are stored on clusters. They are a format: none may change.
+
+/// API group of everything that is ours.
+pub const GROUP: &str = "fairway.dev";
+/// Version of our API types.
+pub const VERSION: &str = "v1alpha1";
+
+/// Label on every object that a source applies; its value is the source's name. It is the inventory.
+pub const LABEL_SOURCE: &str = "fairway.dev/source";
+/// Annotation with the component that an object belongs to, written `modules/NAME` or `components/NAME`.
+pub const ANNOTATION_COMPONENT: &str = "fairway.dev/component";
+/// Annotation with the digest of the desired object, applied together with it.
+pub const ANNOTATION_DIGEST: &str = "fairway.dev/digest";
+/// Annotation on a ModuleTemplate: the digest of the whole folder of its version, which is immutable once published.
+pub const ANNOTATION_VERSION_DIGEST: &str = "fairway.dev/version-digest";
+/// Annotation on a ModuleReleaseMeta: `spec.versions` of the file as JSON, since deployed schemas lack the field.
+pub const ANNOTATION_VERSIONS: &str = "fairway.dev/versions";
+/// Annotation `disabled`, on the live object: leave it alone until the annotation goes.
+pub const ANNOTATION_RECONCILE: &str = "fairway.dev/reconcile";
+/// Annotation `disabled`, in git or on the live object: never delete this object.
+pub const ANNOTATION_PRUNE: &str = "fairway.dev/prune";
+/// Annotation `enabled`, in git: delete and create anew where a field is immutable.
+pub const ANNOTATION_FORCE: &str = "fairway.dev/force";
+/// Annotation on a ReleaseSource: any new value asks for a pass now.
+pub const ANNOTATION_REQUESTED_AT: &str = "fairway.dev/requestedAt";
+/// Annotation on a Target or ReleaseSource: a person's decision, as JSON.
+pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
+
+/// Field manager of desired state, and of nothing else.
+pub const MANAGER: &str = "fairway";
+/// Field manager of the status of our own resources.
+pub const MANAGER_STATUS: &str = "fairway-status";
+
+/// API group of Kyma's kinds.
+pub const KYMA_GROUP: &str = "operator.kyma-project.io";
+/// The version of Kyma's kinds that is served and stored.
+pub const KYMA_VERSION: &str = "v1beta2";
+/// Label with the value `kyma` that the Kyma command line and dashboard filter a catalog by.
+pub const LABEL_KYMA_MANAGED_BY: &str = "operator.kyma-project.io/managed-by";

@@ -1,0 +1,391 @@
+//! The statuses of ReleaseSource and Target after a pass, as pure functions of the status before it.
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::pass::PassReport;
+use super::text::{bounded, counted, short, some_of};
+use super::verdict::{Next, Verdict, failed, hold_words, holds, invalid};
+use crate::model::api::ConditionReason as Reason;
+use crate::model::api::ConditionStatus::{False, True};
+use crate::model::api::ConditionType as Type;
+use crate::model::api::{
+    Condition, ConditionStatus, HeldItem, HistoryEntry, PendingPrune, ReleaseSourceStatus,
+    TargetStatus, set, unset,
+};
+use crate::model::limits::{
+    CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX, PENDING_REASONS_MAX,
+    PENDING_SAMPLE_MAX,
+};
+use crate::model::{Hold, HoldReason, Revision, Severity};
+use crate::plan::Kept;
+
+/// Returns the status of a source that is suspended: the spec was seen, and nothing is under way. Everything else stays, since
+/// it still says how things stood.
+pub fn source_suspended(before: &ReleaseSourceStatus, generation: i64) -> ReleaseSourceStatus {
+    let mut status = before.clone();
+    status.observed_generation = Some(generation);
+    unset(&mut status.conditions, Type::Reconciling);
+    status
+}
+
+/// Returns the status of a source after a pass.
+pub fn source_status(before: &ReleaseSourceStatus, report: &PassReport<'_>) -> ReleaseSourceStatus {
+    let verdict = Verdict::of(report);
+    let mut status = before.clone();
+    status.observed_generation = Some(report.generation);
+    if let Some(requested_at) = report.requested_at {
+        status.last_handled_reconcile_at = Some(bounded(requested_at, 256));
+    }
+    if let Some(revision) = report.revision {
+        status.last_attempted_revision = Some(revision.to_string());
+        if report.is_applied_in_full() {
+            status.last_applied_revision = Some(revision.to_string());
+            status.revision = Some(short(revision));
+        }
+        if report.fetched.is_ok() && report.failed.is_none() {
+            remember(&mut status.history, revision, verdict.reason, report);
+        }
+    }
+    hold(&mut status, report);
+    let mut writer = Writer::new(
+        &mut status.conditions,
+        Some(report.generation),
+        report.ended,
+    );
+    writer.fetched(report);
+    writer.results(report);
+    writer.verdict(&verdict);
+    status
+}
+
+/// Returns the status of a target after a pass. The cluster's uid, the kinds and the approval stay as they were: who applies
+/// and who approves writes them, before anything is done.
+pub fn target_status(before: &TargetStatus, report: &PassReport<'_>) -> TargetStatus {
+    let verdict = Verdict::of(report);
+    let mut status = before.clone();
+    status.source = Some(report.source.to_string());
+    if let Some(revision) = report.revision
+        && report.is_applied_in_full()
+        && status.revision.as_deref() != Some(revision.to_string().as_str())
+    {
+        status.revision = Some(revision.to_string());
+        status.short_revision = Some(short(revision));
+        status.since = Some(Time(report.ended));
+    }
+    if let Some(objects) = report.objects_in_step() {
+        status.objects = i64::try_from(objects).ok();
+    }
+    if report.plan.is_some() {
+        status.pending_prune = pending_prune(before.pending_prune.as_ref(), report);
+    }
+    let mut writer = Writer::new(&mut status.conditions, None, report.ended);
+    writer.results(report);
+    writer.verdict(&verdict);
+    status
+}
+
+fn pending_prune(before: Option<&PendingPrune>, report: &PassReport<'_>) -> Option<PendingPrune> {
+    let pending = report.plan?.pending.as_ref()?;
+    let since = before
+        .filter(|before| before.digest == pending.digest)
+        .map_or(Time(report.ended), |before| before.since.clone());
+    let reasons = pending.reasons.iter().take(PENDING_REASONS_MAX);
+    let sample = pending.deletions.iter().take(PENDING_SAMPLE_MAX);
+    Some(PendingPrune {
+        digest: pending.digest.clone(),
+        count: i64::try_from(pending.deletions.len()).unwrap_or(i64::MAX),
+        since,
+        reasons: reasons
+            .map(|reason| bounded(reason, MESSAGE_PART_MAX))
+            .collect(),
+        sample: sample
+            .map(|deletion| bounded(&deletion.key.to_string(), MESSAGE_PART_MAX))
+            .collect(),
+    })
+}
+
+/// Lists what is held: by the plan, where there is one, and by a rewound branch, whose hold must not wait for a plan.
+fn hold(status: &mut ReleaseSourceStatus, report: &PassReport<'_>) {
+    let mut held = if report.plan.is_some() {
+        held_items(report)
+    } else {
+        let mut known = status.holds.clone();
+        known.retain(|item| item.reason != HoldReason::Rewound.as_str());
+        known
+    };
+    if let Err(failure) = report.fetched
+        && let Some(commit) = &failure.rewound_to
+    {
+        let item = HeldItem {
+            what: format!("revision sha1:{}", bounded(commit, MESSAGE_PART_MAX)),
+            reason: HoldReason::Rewound.as_str().to_owned(),
+            message: bounded(&failure.to_string(), MESSAGE_PART_MAX),
+            place: None,
+        };
+        held.insert(0, item);
+    }
+    if report.plan.is_some() || held.len() != status.holds.len() {
+        status.hold_count = i64::try_from(held.len()).ok();
+    }
+    held.truncate(HOLDS_LISTED_MAX);
+    status.holds = held;
+}
+
+fn held_items(report: &PassReport<'_>) -> Vec<HeldItem> {
+    let plan = report.plan.into_iter();
+    let mut items: Vec<HeldItem> = plan.flat_map(|plan| &plan.holds).map(held_item).collect();
+    let pending = report.plan.and_then(|plan| plan.pending.as_ref());
+    if let Some(pending) = pending
+        && !items
+            .iter()
+            .any(|item| item.reason == HoldReason::ApprovalNeeded.as_str())
+    {
+        items.insert(
+            0,
+            HeldItem {
+                what: counted(pending.deletions.len(), "deletion"),
+                reason: HoldReason::ApprovalNeeded.as_str().to_owned(),
+                message: some_of(pending.reasons.len(), pending.reasons.iter().cloned()),
+                place: None,
+            },
+        );
+    }
+    items
+}
+
+fn held_item(hold: &Hold) -> HeldItem {
+    HeldItem {
+        what: bounded(&hold.what, MESSAGE_PART_MAX),
+        reason: hold.reason.as_str().to_owned(),
+        message: bounded(&hold.message, MESSAGE_PART_MAX),
+        place: hold
+            .place
+            .as_ref()
+            .map(|place| bounded(&place.to_string(), MESSAGE_PART_MAX)),
+    }
+}
+
+/// Keeps one entry for a revision until it is applied in full. What happens to it later (drift that cannot be corrected, and
+/// its end) is an entry of its own; a result that stays the same is not written again.
+fn remember(
+    history: &mut Vec<HistoryEntry>,
+    revision: &Revision,
+    result: Reason,
+    report: &PassReport<'_>,
+) {
+    let revision = revision.to_string();
+    let result = result.as_str();
+    let mut entry = HistoryEntry {
+        revision,
+        started: Time(report.started),
+        duration: String::new(),
+        changed: i64::try_from(report.changes().count()).unwrap_or(i64::MAX),
+        result: result.to_owned(),
+    };
+    if let Some(latest) = history.first()
+        && latest.revision == entry.revision
+    {
+        if latest.result == result {
+            return;
+        }
+        if latest.result != Reason::Synced.as_str() {
+            entry.started = latest.started.clone();
+            entry.changed = entry.changed.saturating_add(latest.changed);
+            history.remove(0);
+        }
+    }
+    entry.duration = words(report.ended.duration_since(entry.started.0));
+    history.insert(0, entry);
+    history.truncate(HISTORY_MAX);
+}
+
+/// Returns a duration as people and Go write it, to the second: `1h 2m 3s` without the spaces, `850ms` below a second.
+fn words(duration: SignedDuration) -> String {
+    let unit = if duration < SignedDuration::from_secs(1) {
+        Unit::Millisecond
+    } else {
+        Unit::Second
+    };
+    let rounded = duration.round(unit).unwrap_or(duration);
+    format!("{rounded:#}").replace(' ', "")
+}
+
+/// Sets the conditions of one resource.
+struct Writer<'a> {
+    conditions: &'a mut Vec<Condition>,
+    generation: Option<i64>,
+    now: Timestamp,
+}
+
+impl<'a> Writer<'a> {
+    fn new(conditions: &'a mut Vec<Condition>, generation: Option<i64>, now: Timestamp) -> Self {
+        Self {
+            conditions,
+            generation,
+            now,
+        }
+    }
+
+    fn set(&mut self, type_: Type, status: ConditionStatus, reason: Reason, message: &str) {
+        let message = bounded(message, CONDITION_MESSAGE_MAX);
+        set(
+            self.conditions,
+            type_,
+            (status, reason, message),
+            self.generation,
+            self.now,
+        );
+    }
+
+    fn unset(&mut self, type_: Type) {
+        unset(self.conditions, type_);
+    }
+
+    fn verdict(&mut self, verdict: &Verdict) {
+        self.set(
+            Type::Ready,
+            verdict.status,
+            verdict.reason,
+            &verdict.message,
+        );
+        match verdict.next {
+            Next::Rest => {
+                self.unset(Type::Reconciling);
+                self.unset(Type::Stalled);
+            }
+            Next::Proceed | Next::Retry => {
+                let reason = if verdict.next == Next::Retry {
+                    Reason::Retrying
+                } else {
+                    Reason::Progressing
+                };
+                self.set(Type::Reconciling, True, reason, &verdict.message);
+                self.unset(Type::Stalled);
+            }
+            Next::WaitForPerson => {
+                self.unset(Type::Reconciling);
+                self.set(Type::Stalled, True, verdict.reason, &verdict.message);
+            }
+        }
+    }
+
+    fn fetched(&mut self, report: &PassReport<'_>) {
+        match (report.fetched, report.revision) {
+            (Ok(()), Some(revision)) => {
+                let message = format!("read {}", short(revision));
+                self.set(Type::Fetched, True, Reason::Fetched, &message);
+            }
+            (Ok(()), None) => {}
+            (Err(failure), _) => {
+                let message = format!("failed to fetch: {failure}");
+                self.set(Type::Fetched, False, failure.reason(), &message);
+            }
+        }
+    }
+
+    /// Sets `Valid`, `Applied` and `Pruned`, each where the pass came far enough to know it.
+    fn results(&mut self, report: &PassReport<'_>) {
+        self.valid(report);
+        if report.plan.is_some() && report.failed.is_none() {
+            self.applied(report);
+            self.pruned(report);
+        }
+    }
+
+    fn valid(&mut self, report: &PassReport<'_>) {
+        let Some(desired) = report.desired else {
+            return;
+        };
+        if let Some(errors) = invalid(report) {
+            self.set(Type::Valid, False, Reason::Invalid, &errors);
+            return;
+        }
+        let mut warnings = desired
+            .diagnostics
+            .iter()
+            .filter(|found| found.severity == Severity::Warning);
+        let message = match warnings.next() {
+            None => "no errors".to_owned(),
+            Some(first) => {
+                let count = 1 + warnings.count();
+                format!(
+                    "no errors, {}; the first: {first}",
+                    counted(count, "warning")
+                )
+            }
+        };
+        self.set(Type::Valid, True, Reason::Valid, &message);
+    }
+
+    fn applied(&mut self, report: &PassReport<'_>) {
+        let failures: Vec<String> = failed(report)
+            .filter(|hold| !is_deletion(hold))
+            .map(hold_words)
+            .collect();
+        let held: Vec<String> = holds(report, true)
+            .filter(|hold| !is_about_pruning(hold.reason))
+            .map(hold_words)
+            .collect();
+        if !failures.is_empty() {
+            let message = some_of(failures.len(), failures.into_iter());
+            self.set(Type::Applied, False, Reason::ApplyFailed, &message);
+        } else if !held.is_empty() {
+            let message = some_of(held.len(), held.into_iter());
+            self.set(Type::Applied, False, Reason::Held, &message);
+        } else if let Some(errors) = invalid(report) {
+            self.set(Type::Applied, False, Reason::Held, &errors);
+        } else {
+            let objects = report.objects_in_step().unwrap_or_default();
+            let message = format!("{} in step", counted(objects, "object"));
+            self.set(Type::Applied, True, Reason::Applied, &message);
+        }
+    }
+
+    fn pruned(&mut self, report: &PassReport<'_>) {
+        let failures: Vec<String> = failed(report)
+            .filter(|hold| is_deletion(hold))
+            .map(hold_words)
+            .collect();
+        let holds = || report.plan.into_iter().flat_map(|plan| &plan.holds);
+        let unsafe_because = holds().find(|hold| hold.reason == HoldReason::PruneUnsafe);
+        let in_use = holds().find(|hold| hold.reason == HoldReason::InUse);
+        let pending = report.plan.and_then(|plan| plan.pending.as_ref());
+        if let Some(hold) = unsafe_because {
+            self.set(Type::Pruned, False, Reason::PruneUnsafe, &hold_words(hold));
+        } else if let Some(pending) = pending {
+            let count = counted(pending.deletions.len(), "deletion");
+            let reasons = some_of(pending.reasons.len(), pending.reasons.iter().cloned());
+            let message = format!("{count} held as {}: {reasons}", pending.digest);
+            self.set(Type::Pruned, False, Reason::ApprovalNeeded, &message);
+        } else if !failures.is_empty() {
+            let message = some_of(failures.len(), failures.into_iter());
+            self.set(Type::Pruned, False, Reason::PruneFailed, &message);
+        } else if let Some(hold) = in_use {
+            self.set(Type::Pruned, False, Reason::Held, &hold_words(hold));
+        } else {
+            let kept: &[Kept] = report.plan.map_or(&[], |plan| &plan.kept);
+            let each = kept
+                .iter()
+                .map(|kept| format!("{}: {}", kept.key, kept.reason));
+            let message = if kept.is_empty() {
+                "nothing that git has dropped is left".to_owned()
+            } else {
+                format!("{} kept: {}", kept.len(), some_of(kept.len(), each))
+            };
+            self.set(Type::Pruned, True, Reason::Pruned, &message);
+        }
+    }
+}
+
+/// Returns whether a hold is about a deletion; planning words it so.
+fn is_deletion(hold: &Hold) -> bool {
+    hold.what.starts_with("deletion of ")
+}
+
+fn is_about_pruning(reason: HoldReason) -> bool {
+    matches!(
+        reason,
+        HoldReason::PruneUnsafe | HoldReason::ApprovalNeeded | HoldReason::InUse
+    )
+}

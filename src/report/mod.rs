@@ -1,0 +1,20 @@
+//! From what a pass did to the outside: conditions, Events, metrics and audit lines.
+//!
+//! What comes in is a [`PassReport`]. Statuses and notices are pure functions of it and of what was reported before, so that
+//! a pass that changes nothing writes nothing: no message holds a time, a duration or a count of what one pass did.
+
+mod audit;
+mod conditions;
+mod events;
+mod metrics;
+mod pass;
+#[cfg(test)]
+mod tests;
+mod text;
+mod verdict;
+
+pub use audit::{AuditLog, Origin};
+pub use conditions::{source_status, source_suspended, target_status};
+pub use events::{Change, EventSink, Notice, notices};
+pub use metrics::Metrics;
+pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};

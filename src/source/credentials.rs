@@ -1,0 +1,139 @@
+//! What a source shows to its git server. It never shows up anywhere else.
+
+use std::fmt;
+
+use super::error::SourceError;
+use super::trust::CertificateAuthorities;
+
+/// How a source signs in, and whom it trusts. `Debug` says which parts are set, never their values.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    login: Login,
+    authorities: Option<CertificateAuthorities>,
+}
+
+#[derive(Clone, Default)]
+pub(super) enum Login {
+    #[default]
+    Anonymous,
+    Basic {
+        username: String,
+        password: String,
+    },
+    Bearer(String),
+}
+
+impl Credentials {
+    /// Signs in with a name and a password or token.
+    ///
+    /// # Errors
+    ///
+    /// When one of them contains control characters: usually the line break at the end of a file.
+    pub fn basic(
+        username: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Result<Self, SourceError> {
+        Ok(Self {
+            login: Login::Basic {
+                username: checked("username", username.into())?,
+                password: checked("password", password.into())?,
+            },
+            authorities: None,
+        })
+    }
+
+    /// Signs in with a bearer token.
+    ///
+    /// # Errors
+    ///
+    /// When it contains control characters: usually the line break at the end of a file.
+    pub fn bearer(token: impl Into<String>) -> Result<Self, SourceError> {
+        Ok(Self {
+            login: Login::Bearer(checked("bearerToken", token.into())?),
+            authorities: None,
+        })
+    }
+
+    /// Trusts these authorities beside the system's.
+    #[must_use]
+    pub fn trusting(mut self, authorities: CertificateAuthorities) -> Self {
+        self.authorities = Some(authorities);
+        self
+    }
+
+    pub(super) fn login(&self) -> &Login {
+        &self.login
+    }
+
+    pub(super) fn authorities(&self) -> Option<&CertificateAuthorities> {
+        self.authorities.as_ref()
+    }
+
+    /// Takes secrets out of a text that came from outside, and makes it one short line.
+    pub(super) fn redact(&self, text: &str) -> String {
+        let secret = match &self.login {
+            Login::Anonymous => "",
+            Login::Basic { password, .. } => password,
+            Login::Bearer(token) => token,
+        };
+        let text = if secret.is_empty() {
+            text.to_owned()
+        } else {
+            text.replace(secret, "[redacted]")
+        };
+        let line: String = text
+            .chars()
+            .map(|char| if char.is_control() { ' ' } else { char })
+            .take(DETAIL_LENGTH_MAX)
+            .collect();
+        line.trim().to_owned()
+    }
+}
+
+/// Characters of a server's words that a message repeats.
+const DETAIL_LENGTH_MAX: usize = 300;
+
+fn checked(key: &'static str, value: String) -> Result<String, SourceError> {
+    if value.chars().any(char::is_control) {
+        return Err(SourceError::Credentials { key });
+    }
+    Ok(value)
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let login = match self.login {
+            Login::Anonymous => "anonymous",
+            Login::Basic { .. } => "basic",
+            Login::Bearer(_) => "bearer",
+        };
+        f.debug_struct("Credentials")
+            .field("login", &login)
+            .field("own_authorities", &self.authorities.is_some())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_show_neither_in_debug_nor_in_redacted_text() {
+        let credentials = Credentials::basic("ci", "hunter2").unwrap();
+        assert!(!format!("{credentials:?}").contains("hunter2"));
+        assert_eq!(
+            credentials.redact("remote said\r\n: hunter2 is wrong\n"),
+            "remote said  : [redacted] is wrong"
+        );
+    }
+
+    #[test]
+    fn a_line_break_at_the_end_is_named_without_the_value() {
+        let message = Credentials::bearer("hunter2\n").unwrap_err().to_string();
+        assert!(
+            message.contains("bearerToken") && !message.contains("hunter2"),
+            "{message}"
+        );
+    }
+}

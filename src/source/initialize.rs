@@ -1,0 +1,51 @@
+//! The options of libgit2 that hold for the whole process.
+
+use std::sync::OnceLock;
+
+use git2::{ConfigLevel, opts};
+
+use super::error::SourceError;
+use crate::model::limits;
+
+/// Sets the process-wide options of libgit2: time limits, and that no configuration from outside is read.
+///
+/// Must be called first thing in `main`, before other threads run; later calls do nothing. libgit2's start also points
+/// OpenSSL to the system's certificates (by `SSL_CERT_FILE` and `SSL_CERT_DIR`, unless they are set).
+///
+/// # Errors
+///
+/// When libgit2 cannot start, which means that the process is out of memory.
+pub fn initialize() -> Result<(), SourceError> {
+    static DONE: OnceLock<Result<(), SourceError>> = OnceLock::new();
+    DONE.get_or_init(|| set_options().map_err(|error| SourceError::from_local(&error)))
+        .clone()
+}
+
+#[expect(
+    unsafe_code,
+    reason = "git2 offers the process-wide options as unsafe functions only, since they write C globals without a lock; \
+              they are written once here, before any thread could read them"
+)]
+fn set_options() -> Result<(), git2::Error> {
+    let milliseconds =
+        |time: std::time::Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: called once, before other threads use libgit2, as the documentation of `initialize` demands.
+    unsafe {
+        opts::set_server_timeout_in_milliseconds(milliseconds(limits::GIT_SERVER_TIMEOUT))?;
+        opts::set_server_connect_timeout_in_milliseconds(milliseconds(limits::CONNECT_DEADLINE))?;
+        // A volume in a pod, or a checkout in CI, often belongs to another user. The check protects git programs that run
+        // what a repository's configuration names; libgit2 runs nothing.
+        opts::set_verify_owner_validation(false)?;
+        // A user's or system's configuration could rewrite URLs (`url.*.insteadOf`) behind our checks.
+        for level in [
+            ConfigLevel::ProgramData,
+            ConfigLevel::System,
+            ConfigLevel::XDG,
+            ConfigLevel::Global,
+        ] {
+            opts::set_search_path(level, "")?;
+        }
+    }
+    opts::strict_hash_verification(true);
+    Ok(())
+}

@@ -1,0 +1,454 @@
+//! The bare mirror of one repository: fetches what has moved, and hands out snapshots.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, TryLockError, mpsc};
+use std::time::Instant;
+
+use git2::{ErrorCode, Oid, Repository};
+use tokio::sync::oneshot;
+
+use super::blobs::GitBlobs;
+use super::credentials::Credentials;
+use super::error::SourceError;
+use super::local::commit_info;
+use super::reference::{CommitId, Reference};
+pub use super::transport::MirrorLimits;
+use super::transport::{Conversation, RemoteReference};
+use super::tree::{TreeError, TreeReader};
+use super::url::SourceUrl;
+use crate::model::{BlobStore, Revision, Snapshot};
+
+/// The mirror of one repository, in a directory that no other process uses. Cheap to clone.
+///
+/// One fetch runs at a time, on a thread of its own, so that a silent server holds up neither the caller nor the shutdown of
+/// the process.
+#[derive(Clone)]
+pub struct Mirror(Arc<Inner>);
+
+struct Inner {
+    directory: PathBuf,
+    url: SourceUrl,
+    limits: MirrorLimits,
+    blobs: Arc<GitBlobs>,
+    /// Held while a fetch runs.
+    trees: Mutex<TreeReader>,
+}
+
+/// What to fetch.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    /// What to follow.
+    pub reference: Reference,
+    /// The folder of the repository that is the source; `.` is all of it.
+    pub path: String,
+    /// The commit that was applied last *from this reference*; none at the first time, or when the reference was changed by
+    /// a person.
+    pub last: Option<CommitId>,
+}
+
+/// What a fetch found.
+#[derive(Debug)]
+pub enum Fetched {
+    /// The reference still points at the last commit.
+    Unmoved(Snapshot),
+    /// The reference points at a successor of the last commit, or there was none.
+    Moved(Snapshot),
+    /// The reference points at a commit that does not contain the last one: somebody has rewritten or rewound it. To be held
+    /// until a person approves.
+    Rewound {
+        /// The last commit.
+        from: CommitId,
+        /// The commit that the reference points at now.
+        to: CommitId,
+        /// The files of that commit.
+        snapshot: Snapshot,
+    },
+}
+
+impl Fetched {
+    /// Returns the snapshot, whatever led to it.
+    pub fn snapshot(&self) -> &Snapshot {
+        match self {
+            Self::Unmoved(snapshot) | Self::Moved(snapshot) | Self::Rewound { snapshot, .. } => {
+                snapshot
+            }
+        }
+    }
+}
+
+// === impl Mirror ===
+
+impl Mirror {
+    /// Declares a mirror; nothing is touched before the first fetch.
+    pub fn new(directory: impl Into<PathBuf>, url: SourceUrl, limits: MirrorLimits) -> Self {
+        let directory = directory.into();
+        Self(Arc::new(Inner {
+            blobs: Arc::new(GitBlobs::new(directory.clone())),
+            directory,
+            url,
+            limits,
+            trees: Mutex::default(),
+        }))
+    }
+
+    /// Fetches what the reference points at now. Dropping the future cancels the download.
+    ///
+    /// # Errors
+    ///
+    /// Says why there is no new revision; earlier snapshots stay readable.
+    pub async fn fetch(
+        &self,
+        request: FetchRequest,
+        credentials: Credentials,
+    ) -> Result<Fetched, SourceError> {
+        let (sender, receiver) = oneshot::channel();
+        let guard = self.start(request, credentials, move |result| {
+            // Nobody waits any more once the deadline has passed.
+            drop(sender.send(result));
+        })?;
+        let answer = tokio::time::timeout(self.0.limits.deadline, receiver).await;
+        drop(guard);
+        match answer {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(fetch_panicked()),
+            Err(_) => Err(self.timeout()),
+        }
+    }
+
+    /// Does the same as [`Mirror::fetch`] without a runtime.
+    ///
+    /// # Errors
+    ///
+    /// Says why there is no new revision; earlier snapshots stay readable.
+    pub fn fetch_blocking(
+        &self,
+        request: FetchRequest,
+        credentials: Credentials,
+    ) -> Result<Fetched, SourceError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let guard = self.start(request, credentials, move |result| {
+            // Nobody waits any more once the deadline has passed.
+            drop(sender.send(result));
+        })?;
+        let answer = receiver.recv_timeout(self.0.limits.deadline);
+        drop(guard);
+        match answer {
+            Ok(result) => result,
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(fetch_panicked()),
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(self.timeout()),
+        }
+    }
+
+    /// Starts a fetch on a thread of its own; dropping the guard makes the thread stop at the next byte.
+    fn start(
+        &self,
+        request: FetchRequest,
+        credentials: Credentials,
+        done: impl FnOnce(Result<Fetched, SourceError>) + Send + 'static,
+    ) -> Result<CancelOnDrop, SourceError> {
+        request.reference.check()?;
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let guard = CancelOnDrop(Arc::clone(&cancelled));
+        let inner = Arc::clone(&self.0);
+        std::thread::Builder::new()
+            .name("git-fetch".to_owned())
+            .spawn(move || done(inner.fetch(&request, &credentials, &cancelled)))
+            .map_err(|error| SourceError::Other {
+                detail: format!("no thread for a fetch: {error}"),
+            })?;
+        Ok(guard)
+    }
+
+    fn timeout(&self) -> SourceError {
+        SourceError::Timeout {
+            host: self.0.url.host(),
+            after: self.0.limits.deadline,
+        }
+    }
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn fetch_panicked() -> SourceError {
+    SourceError::Other {
+        detail: "the fetch has ended without an answer".to_owned(),
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn fetch(
+        &self,
+        request: &FetchRequest,
+        credentials: &Credentials,
+        cancelled: &AtomicBool,
+    ) -> Result<Fetched, SourceError> {
+        let mut trees = match self.trees.try_lock() {
+            Ok(trees) => trees,
+            Err(TryLockError::Poisoned(poisoned)) => {
+                let mut trees = poisoned.into_inner();
+                *trees = TreeReader::default();
+                trees
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(SourceError::Busy {
+                    host: self.url.host(),
+                });
+            }
+        };
+        let conversation = Conversation {
+            url: &self.url,
+            credentials,
+            limits: &self.limits,
+            started: Instant::now(),
+            cancelled,
+        };
+        if count_packs(&self.directory) > self.limits.packs_max {
+            let aside = self.clone_anew(request, &conversation)?;
+            remove_directory(&aside)
+                .map_err(|error| SourceError::from_storage(&aside, &error.to_string()))?;
+        }
+        match self.attempt(request, &conversation, &mut trees) {
+            Err(SourceError::MirrorCorrupt { .. }) => {
+                tracing::warn!(
+                    mirror.directory = %self.directory.display(),
+                    "the mirror is damaged; it is cloned anew"
+                );
+                *trees = TreeReader::default();
+                self.clone_anew(request, &conversation)?;
+                self.attempt(request, &conversation, &mut trees)
+            }
+            result => result,
+        }
+    }
+
+    fn attempt(
+        &self,
+        request: &FetchRequest,
+        conversation: &Conversation<'_>,
+        trees: &mut TreeReader,
+    ) -> Result<Fetched, SourceError> {
+        let mirror = open_or_create(&self.directory)?;
+        let commit = update(&mirror, &request.reference, conversation)?;
+        self.judge(&mirror, commit, request, trees)
+    }
+
+    /// Clones into a directory beside the mirror and puts it in its place once it is complete. Returns where the old one is
+    /// now: a damaged one is kept there until the next time, for whoever wants to know what happened to it.
+    fn clone_anew(
+        &self,
+        request: &FetchRequest,
+        conversation: &Conversation<'_>,
+    ) -> Result<PathBuf, SourceError> {
+        let beside = |suffix: &str| {
+            let mut name = self.directory.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let (fresh, aside) = (beside(".new"), beside(".old"));
+        let storage =
+            |error: std::io::Error| SourceError::from_storage(&self.directory, &error.to_string());
+        remove_directory(&fresh).map_err(storage)?;
+        {
+            let mirror = open_or_create(&fresh)?;
+            update(&mirror, &request.reference, conversation)?;
+        }
+        remove_directory(&aside).map_err(storage)?;
+        std::fs::rename(&self.directory, &aside).map_err(storage)?;
+        std::fs::rename(&fresh, &self.directory).map_err(storage)?;
+        self.blobs.forget_opened();
+        Ok(aside)
+    }
+
+    fn judge(
+        &self,
+        mirror: &Repository,
+        commit: Oid,
+        request: &FetchRequest,
+        trees: &mut TreeReader,
+    ) -> Result<Fetched, SourceError> {
+        let snapshot = self.snapshot(mirror, commit, request, trees)?;
+        let Some(CommitId(last)) = request.last else {
+            return Ok(Fetched::Moved(snapshot));
+        };
+        if last == commit {
+            return Ok(Fetched::Unmoved(snapshot));
+        }
+        // A commit that a person has named is what they want, wherever it stands.
+        if matches!(request.reference, Reference::Commit(_)) {
+            return Ok(Fetched::Moved(snapshot));
+        }
+        // The whole history of the reference is here: what is not part of it is no ancestor.
+        let descends = mirror.find_commit(last).is_ok()
+            && mirror
+                .graph_descendant_of(commit, last)
+                .map_err(|error| SourceError::from_mirror(&self.directory, &error))?;
+        Ok(if descends {
+            Fetched::Moved(snapshot)
+        } else {
+            Fetched::Rewound {
+                from: CommitId(last),
+                to: CommitId(commit),
+                snapshot,
+            }
+        })
+    }
+
+    fn snapshot(
+        &self,
+        mirror: &Repository,
+        commit: Oid,
+        request: &FetchRequest,
+        trees: &mut TreeReader,
+    ) -> Result<Snapshot, SourceError> {
+        let damaged = |error: &git2::Error| SourceError::from_mirror(&self.directory, error);
+        let revision = Revision::commit(request.reference.label(), &commit.to_string());
+        let commit = mirror
+            .find_commit(commit)
+            .map_err(|error| damaged(&error))?;
+        let files = trees
+            .files(mirror, commit.tree_id(), &request.path)
+            .map_err(|error: TreeError| {
+                error.into_source(&request.path, &revision.to_string(), damaged)
+            })?;
+        Ok(Snapshot {
+            revision,
+            commit: commit_info(&commit),
+            files,
+            blobs: Arc::clone(&self.blobs) as Arc<dyn BlobStore>,
+        })
+    }
+}
+
+// === the repository on disk ===
+
+fn open_or_create(directory: &Path) -> Result<Repository, SourceError> {
+    if directory.exists() {
+        return Repository::open_bare(directory)
+            .map_err(|error| SourceError::from_mirror(directory, &error));
+    }
+    Repository::init_bare(directory)
+        .map_err(|error| SourceError::from_storage(directory, error.message()))
+}
+
+/// Brings the reference up to date and returns the commit that it points at.
+fn update(
+    mirror: &Repository,
+    reference: &Reference,
+    conversation: &Conversation<'_>,
+) -> Result<Oid, SourceError> {
+    let (Some(remote_name), Some(mirror_name)) = (reference.remote_name(), reference.mirror_name())
+    else {
+        return update_commit(mirror, reference, conversation);
+    };
+    let spec = format!("+{remote_name}:{mirror_name}");
+    let listed = conversation.download(mirror, &[&spec])?;
+    let Some(found) = listed.iter().find(|found| found.name == remote_name) else {
+        return Err(not_found(&listed, reference, conversation));
+    };
+    keep(mirror, &mirror_name, found.object)?;
+    peel(mirror, found.object, reference)
+}
+
+/// A commit never moves: what is here needs no server. Few servers hand out commits by id, so all branches and tags come.
+fn update_commit(
+    mirror: &Repository,
+    reference: &Reference,
+    conversation: &Conversation<'_>,
+) -> Result<Oid, SourceError> {
+    let Reference::Commit(CommitId(commit)) = *reference else {
+        unreachable!("branches and tags have names")
+    };
+    if mirror.find_commit(commit).is_ok() {
+        return Ok(commit);
+    }
+    let specs = [
+        "+refs/heads/*:refs/fairway/heads/*",
+        "+refs/tags/*:refs/fairway/tags/*",
+    ];
+    let listed = conversation.download(mirror, &specs)?;
+    for found in &listed {
+        let Some(short) = found.name.strip_prefix("refs/") else {
+            continue;
+        };
+        let name = format!("refs/fairway/{short}");
+        let followed = short.starts_with("heads/") || short.starts_with("tags/");
+        // A server may list what is no valid name, as it does for the commit behind a tag.
+        if followed && git2::Reference::is_valid_name(&name) {
+            keep(mirror, &name, found.object)?;
+        }
+    }
+    match mirror.find_object(commit, None) {
+        Ok(_) => peel(mirror, commit, reference),
+        Err(_) => Err(not_found(&listed, reference, conversation)),
+    }
+}
+
+fn not_found(
+    listed: &[RemoteReference],
+    reference: &Reference,
+    conversation: &Conversation<'_>,
+) -> SourceError {
+    let url = conversation.url.to_string();
+    if listed.is_empty() {
+        return SourceError::RepositoryEmpty { url };
+    }
+    SourceError::ReferenceNotFound {
+        reference: reference.to_string(),
+        url,
+    }
+}
+
+fn keep(mirror: &Repository, name: &str, object: Oid) -> Result<(), SourceError> {
+    if mirror
+        .refname_to_id(name)
+        .is_ok_and(|known| known == object)
+    {
+        return Ok(());
+    }
+    mirror
+        .reference(name, object, true, "fetch")
+        .map(drop)
+        .map_err(|error| SourceError::from_mirror(mirror.path(), &error))
+}
+
+fn peel(mirror: &Repository, object: Oid, reference: &Reference) -> Result<Oid, SourceError> {
+    let damaged = |error: git2::Error| SourceError::from_mirror(mirror.path(), &error);
+    let object = mirror.find_object(object, None).map_err(damaged)?;
+    match object.peel(git2::ObjectType::Commit) {
+        Ok(commit) => Ok(commit.id()),
+        Err(error) if error.code() == ErrorCode::InvalidSpec || error.code() == ErrorCode::Peel => {
+            let end = object.peel(git2::ObjectType::Any).map_err(damaged)?;
+            let kind = end.kind().map_or("unknown object", |kind| kind.str());
+            Err(SourceError::NotACommit {
+                reference: reference.to_string(),
+                kind: kind.to_owned(),
+            })
+        }
+        Err(error) => Err(damaged(error)),
+    }
+}
+
+fn count_packs(directory: &Path) -> usize {
+    std::fs::read_dir(directory.join("objects/pack")).map_or(0, |entries| {
+        entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.path().extension().is_some_and(|end| end == "pack"))
+            .count()
+    })
+}
+
+fn remove_directory(directory: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

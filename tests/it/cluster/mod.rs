@@ -1,0 +1,5 @@
+//! The door to a Kubernetes API, held against a real one.
+
+mod faults;
+mod requests;
+mod takeover;

@@ -1,0 +1,5 @@
+//! What is seen of a real cluster.
+
+mod faults;
+mod ownership;
+mod watching;

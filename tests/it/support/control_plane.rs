@@ -1,0 +1,184 @@
+//! A real control plane, started once for all tests of the process and stopped with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fairway::cluster::Cluster;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+/// A cluster that tests may do anything to.
+pub(crate) struct ControlPlane {
+    kubeconfig: PathBuf,
+}
+
+impl ControlPlane {
+    /// etcd and the API server alone; no controller acts on anything.
+    pub(crate) fn minimal() -> &'static Self {
+        static PLANE: OnceLock<ControlPlane> = OnceLock::new();
+        PLANE.get_or_init(|| Self::start("minimal"))
+    }
+
+    /// All parts: controllers, scheduler and a simulated kubelet.
+    pub(crate) fn full() -> &'static Self {
+        static PLANE: OnceLock<ControlPlane> = OnceLock::new();
+        PLANE.get_or_init(|| Self::start("all"))
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the control plane as a process"
+    )]
+    fn start(parts: &str) -> Self {
+        // Only this variable can name another cluster; KUBECONFIG may be somebody's real one.
+        if let Some(kubeconfig) = std::env::var_os("FAIRWAY_TEST_KUBECONFIG") {
+            return Self {
+                kubeconfig: kubeconfig.into(),
+            };
+        }
+        let process = std::process::id();
+        let state =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("control-plane-{process}-{parts}"));
+        let up = Command::new(binary())
+            .env_remove("KUBECONFIG")
+            .args([
+                "up",
+                "--parts",
+                parts,
+                "--watch-parent",
+                &process.to_string(),
+                "--state",
+            ])
+            .arg(&state)
+            .output()
+            .expect("the control plane can be started");
+        assert!(
+            up.status.success(),
+            "{}",
+            String::from_utf8_lossy(&up.stderr)
+        );
+        Self {
+            kubeconfig: state.join("kubeconfig"),
+        }
+    }
+
+    /// The path of the administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Runs the real kubectl as the administrator in a namespace.
+    #[expect(clippy::disallowed_methods, reason = "kubectl is a process")]
+    pub(crate) fn kubectl(&self, namespace: &str, arguments: &[&str]) {
+        let output = Command::new(binary())
+            .env_remove("KUBECONFIG")
+            .args(["kubectl", "--namespace", namespace, "--kubeconfig"])
+            .arg(self.kubeconfig())
+            .args(arguments)
+            .output()
+            .expect("the binary was built");
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// The administrator's connection settings, after a look that the cluster may be thrown away.
+    pub(crate) async fn config(&self) -> kube::Config {
+        let config = config_of(self.kubeconfig()).await;
+        let client = kube::Client::try_from(config.clone()).unwrap();
+        Api::<ConfigMap>::namespaced(client, "kube-system")
+            .get("fairway-throwaway")
+            .await
+            .expect("a cluster without ConfigMap kube-system/fairway-throwaway is not for tests");
+        config
+    }
+
+    /// kube's own client with all rights. A client belongs to the test that made it, since it lives on its runtime.
+    pub(crate) async fn client(&self) -> kube::Client {
+        kube::Client::try_from(self.config().await).unwrap()
+    }
+
+    /// Our own connection, with all rights.
+    pub(crate) async fn cluster(&self) -> Cluster {
+        Cluster::connect(self.config().await, None).await.unwrap()
+    }
+
+    /// Makes a namespace that nobody else uses. It is left behind: removing one takes five seconds.
+    pub(crate) async fn namespace(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test-{}-{next}", std::process::id());
+        let namespace = json!({"metadata": {"name": name}});
+        Api::<Namespace>::all(self.client().await)
+            .create(
+                &PostParams::default(),
+                &serde_json::from_value(namespace).unwrap(),
+            )
+            .await
+            .unwrap();
+        name
+    }
+
+    /// Applies the objects of a YAML text as the manager `test`.
+    pub(crate) async fn apply_yaml(&self, text: &str) {
+        let client = self.client().await;
+        for value in serde_yaml::from_multiple::<Value>(text).unwrap() {
+            self.apply_as(&client, "test", value).await;
+        }
+    }
+
+    /// Applies one object as the given manager, with force.
+    pub(crate) async fn apply_as(
+        &self,
+        client: &kube::Client,
+        manager: &str,
+        value: Value,
+    ) -> DynamicObject {
+        let object: DynamicObject = serde_json::from_value(value).unwrap();
+        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
+        let (resource, capabilities) = kube::discovery::pinned_kind(client, &kind).await.unwrap();
+        let api = match (&object.metadata.namespace, capabilities.scope) {
+            (Some(namespace), kube::discovery::Scope::Namespaced) => {
+                Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource)
+            }
+            _ => Api::all_with(client.clone(), &resource),
+        };
+        let name = object.metadata.name.clone().unwrap();
+        let params = PatchParams::apply(manager).force();
+        api.patch(&name, &params, &Patch::Apply(&object))
+            .await
+            .unwrap()
+    }
+}
+
+/// Returns the binary that holds all parts, built where it is not there yet.
+#[expect(clippy::disallowed_methods, reason = "the build is a script")]
+fn binary() -> PathBuf {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
+    let built = Command::new(&build)
+        .output()
+        .expect("tests/control-plane/build can be run");
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    PathBuf::from(String::from_utf8(built.stdout).unwrap().trim())
+}
+
+/// Reads a kubeconfig file.
+pub(crate) async fn config_of(kubeconfig: &Path) -> kube::Config {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = KubeConfigOptions::default();
+    kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap()
+}

@@ -1,0 +1,146 @@
+//! A git server over TLS, as a process of the `control-plane` binary, for the life of a value.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the server as a process"
+)]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+/// Who may fetch and push.
+#[derive(Clone, Copy)]
+pub(crate) enum SignIn {
+    /// Everybody.
+    Nobody,
+    /// User `ci` with this password.
+    Password(&'static str),
+    /// This bearer token.
+    Token(&'static str),
+}
+
+/// A running git server with one repository, `modules`.
+pub(crate) struct GitServer {
+    state: TempDir,
+    address: String,
+    process: Child,
+}
+
+impl GitServer {
+    /// Starts a server on a free port.
+    pub(crate) fn start(sign_in: SignIn) -> Self {
+        Self::start_on("127.0.0.1", sign_in)
+    }
+
+    /// Starts a server on a free port of an address; its certificate names `127.0.0.1` and `localhost` only.
+    pub(crate) fn start_on(host: &str, sign_in: SignIn) -> Self {
+        let state = tempfile::tempdir().expect("a temporary directory can be made");
+        let option = format!("--state={}", state.path().display());
+        let made = Command::new(control_plane())
+            .args(["git-init", &option, "modules"])
+            .output()
+            .expect("the control-plane binary runs");
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+        let mut command = Command::new(control_plane());
+        command.args(["git-server", &option, &format!("--listen={host}:0")]);
+        command.arg(format!("--watch-parent={}", std::process::id()));
+        match sign_in {
+            SignIn::Nobody => {}
+            SignIn::Password(password) => {
+                command.args(["--user=ci", &format!("--password={password}")]);
+            }
+            SignIn::Token(token) => {
+                command.arg(format!("--token={token}"));
+            }
+        }
+        let mut process = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the control-plane binary runs");
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().expect("stdout is piped"))
+            .read_line(&mut address)
+            .expect("the server prints its address");
+        Self {
+            state,
+            address: address.trim().to_owned(),
+            process,
+        }
+    }
+
+    /// Returns the URL of the repository.
+    pub(crate) fn url(&self) -> String {
+        format!("{}/modules.git", self.address)
+    }
+
+    /// Returns the bare repository behind the server, so that tests can push without it.
+    pub(crate) fn repository(&self) -> PathBuf {
+        self.state.path().join("repositories/modules.git")
+    }
+
+    /// Returns the certificate authority of this server, in PEM.
+    pub(crate) fn certificate_authority(&self) -> Vec<u8> {
+        std::fs::read(self.certificate_authority_file())
+            .expect("the server has written its authority")
+    }
+
+    /// Returns the file that holds the certificate authority.
+    pub(crate) fn certificate_authority_file(&self) -> PathBuf {
+        self.state.path().join("ca.crt")
+    }
+
+    /// Makes every further request fail: `deny`, `unauthorized`, `error`, `hang` or `truncate N`; empty for none.
+    pub(crate) fn fault(&self, fault: &str) {
+        std::fs::write(self.state.path().join("fault"), fault).expect("the fault can be written");
+    }
+
+    /// Returns what was asked since the start, each as git's command and the HTTP status: `advertise 401`.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.state.path().join("access.log"))
+            .expect("the server keeps a log");
+        log.lines()
+            .map(|line| {
+                let words: Vec<_> = line.split(' ').collect();
+                format!("{} {}", words[6], words[3])
+            })
+            .collect()
+    }
+
+    /// Stops the server; its address then refuses connections.
+    pub(crate) fn stop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+impl Drop for GitServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Returns the binary, built once.
+fn control_plane() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
+        let built = Command::new(script)
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("the build script runs");
+        assert!(
+            built.status.success(),
+            "tests/control-plane/build has failed"
+        );
+        PathBuf::from(String::from_utf8_lossy(&built.stdout).trim())
+    })
+}

@@ -1,0 +1,18 @@
+//! What tests share: one file per helper.
+
+pub(crate) mod control_plane;
+pub(crate) mod desired;
+pub(crate) mod git_server;
+pub(crate) mod proxy;
+pub(crate) mod repository;
+pub(crate) mod watch;
+pub(crate) mod world;
+
+/// Reads a variable of the environment that steers the tests.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one door of the tests to the environment"
+)]
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

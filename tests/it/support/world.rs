@@ -1,0 +1,473 @@
+//! A world for one test: a namespace with the shipped rights, a git repository behind https, and the agent as a process.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fairway::model::api::{ReleaseSource, Target};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::wait::{Condition, await_condition};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::control_plane::ControlPlane;
+use super::git_server::{GitServer, SignIn};
+use super::proxy::Proxy;
+use super::repository::Repository;
+
+/// How long anything may take before a test gives up. Generous, since two cores serve a whole Kubernetes.
+const PATIENCE: Duration = Duration::from_secs(90);
+const USER: &str = "ci";
+/// The password of the git server, which must never be told anywhere.
+pub(crate) const PASSWORD: &str = "canary-password-of-the-git-server";
+
+/// Everything that one test of the whole agent needs. What it has started is stopped when it is dropped.
+pub(crate) struct World {
+    /// The cluster.
+    pub(crate) plane: &'static ControlPlane,
+    /// The administrator's client.
+    pub(crate) client: kube::Client,
+    /// The namespace of the agent; its name is the source's name as well.
+    pub(crate) name: String,
+    /// A namespace for the objects of the test.
+    pub(crate) apps: String,
+    /// The repository that the agent follows.
+    pub(crate) repository: Repository,
+    /// The server of that repository.
+    pub(crate) server: GitServer,
+    /// Stands between the agent and the API server.
+    pub(crate) proxy: Proxy,
+    directory: TempDir,
+}
+
+/// The agent as a process, killed when it is dropped.
+pub(crate) struct Agent {
+    child: Child,
+    log: PathBuf,
+    audit: PathBuf,
+}
+
+// === impl World ===
+
+impl World {
+    /// Makes a world on the control plane that all tests share.
+    pub(crate) async fn new() -> Self {
+        Self::on(ControlPlane::minimal()).await
+    }
+
+    /// Makes a world on a control plane.
+    pub(crate) async fn on(plane: &'static ControlPlane) -> Self {
+        let client = plane.client().await;
+        let (name, apps) = (plane.namespace().await, plane.namespace().await);
+        install(plane, &name).await;
+        let directory = tempfile::tempdir().expect("there is room for a directory");
+        let server = GitServer::start(SignIn::Password(PASSWORD));
+        let repository = Repository::create(&directory.path().join("modules"));
+        repository.remote(
+            server.repository().to_str().expect("test paths are UTF-8"),
+            None,
+        );
+        let proxy = Proxy::start_as(plane, &name, "fairway").await;
+        let world = Self {
+            plane,
+            client,
+            name,
+            apps,
+            repository,
+            server,
+            proxy,
+            directory,
+        };
+        world.secret(PASSWORD).await;
+        world
+    }
+
+    /// Starts the agent under the token of the shipped ServiceAccount.
+    pub(crate) fn agent(&self) -> Agent {
+        self.agent_with(&[])
+    }
+
+    /// Starts the agent with further arguments.
+    pub(crate) fn agent_with(&self, arguments: &[&str]) -> Agent {
+        let kubeconfig = self.directory.path().join("agent.kubeconfig");
+        std::fs::write(&kubeconfig, self.proxy.kubeconfig())
+            .expect("the kubeconfig can be written");
+        Agent::start(&kubeconfig, &self.name, self.directory.path(), arguments)
+    }
+
+    /// Starts the agent straight at the API server, without the proxy.
+    pub(crate) fn agent_direct(&self) -> Agent {
+        let path = self.directory.path().join("direct.kubeconfig");
+        let admin = std::fs::read_to_string(self.plane.kubeconfig()).expect("it can be read");
+        let mut direct: Value = serde_yaml::from_str(&admin).expect("a kubeconfig is YAML");
+        let own: Value =
+            serde_yaml::from_str(&self.proxy.kubeconfig()).expect("a kubeconfig is YAML");
+        // The cluster of the administrator's file, the account of the agent's.
+        direct["users"][0]["user"] = own["users"][0]["user"].clone();
+        std::fs::write(&path, direct.to_string()).expect("the kubeconfig can be written");
+        Agent::start(&path, &self.name, self.directory.path(), &[])
+    }
+
+    /// Asks for a pass, as `fairway reconcile` does.
+    pub(crate) async fn ring(&self) -> String {
+        let at = format!("{:?}", Instant::now());
+        let patch = json!({"metadata": {"annotations": {"fairway.dev/requestedAt": at}}});
+        self.sources()
+            .patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .expect("it is there");
+        at
+    }
+
+    /// The folder where the agent keeps its mirrors.
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.directory.path().join("cache")
+    }
+
+    /// Creates or changes the ReleaseSource; `spec` is merged over a default.
+    pub(crate) async fn declare(&self, spec: Value) {
+        let mut body = json!({
+            "apiVersion": "fairway.dev/v1alpha1",
+            "kind": "ReleaseSource",
+            "metadata": {"name": self.name},
+            "spec": {
+                "url": self.server.url(),
+                "ref": {"branch": "main"},
+                "interval": "1h",
+                "secretRef": {"name": "git-credentials"},
+                "catalog": {"namespace": self.apps},
+            },
+        });
+        let fields = body["spec"].as_object_mut().expect("it is an object");
+        for (key, value) in spec.as_object().expect("a spec is an object") {
+            fields.insert(key.clone(), value.clone());
+        }
+        let parameters = PatchParams::apply("test").force();
+        self.sources()
+            .patch(&self.name, &parameters, &Patch::Apply(&body))
+            .await
+            .expect("it is valid");
+    }
+
+    /// Asks for a pass, as `fairway reconcile` does, and waits until it has been reported.
+    pub(crate) async fn reconcile(&self) -> ReleaseSource {
+        let at = self.ring().await;
+        self.until_source(
+            "the pass is reported",
+            move |source: Option<&ReleaseSource>| {
+                let status = source.and_then(|source| source.status.as_ref());
+                status.is_some_and(|status| status.last_handled_reconcile_at.as_ref() == Some(&at))
+            },
+        )
+        .await
+    }
+
+    /// Commits and pushes, asks for a pass, and waits for its report.
+    pub(crate) async fn publish(&self, message: &str) -> ReleaseSource {
+        self.repository.publish(message);
+        self.reconcile().await
+    }
+
+    /// Waits for a condition of the source.
+    pub(crate) async fn until_source(
+        &self,
+        what: &str,
+        condition: impl Condition<ReleaseSource>,
+    ) -> ReleaseSource {
+        let waiting = await_condition(self.sources(), &self.name, condition);
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(found) => found.expect("it can be watched").expect("it is there"),
+            Err(tokio::time::error::Elapsed { .. }) => panic!(
+                "not so after {PATIENCE:?}: {what}; {:#?}",
+                self.source().await.status
+            ),
+        }
+    }
+
+    /// Waits until the source has this reason in `Ready`.
+    pub(crate) async fn until_reason(&self, reason: &'static str) -> ReleaseSource {
+        self.until_source(reason, move |source: Option<&ReleaseSource>| {
+            source.is_some_and(|source| ready(source).1 == reason)
+        })
+        .await
+    }
+
+    /// Writes a component's ConfigMap into the repository.
+    pub(crate) fn config_map(&self, component: &str, name: &str, data: &str) {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {}}}\ndata: {{value: {data:?}}}\n",
+            self.apps
+        );
+        self.repository
+            .write(&format!("components/{component}/{name}.yaml"), text);
+    }
+
+    /// Returns the value that a ConfigMap has on the cluster; none when it is not there.
+    pub(crate) async fn value(&self, name: &str) -> Option<String> {
+        let found = self
+            .config_maps()
+            .get_opt(name)
+            .await
+            .expect("it can be read")?;
+        found.data.unwrap_or_default().get("value").cloned()
+    }
+
+    /// Waits until a ConfigMap has a value, or is gone.
+    pub(crate) async fn until_value(&self, name: &str, value: Option<&str>) {
+        let wanted = value.map(str::to_owned);
+        let condition = move |found: Option<&ConfigMap>| {
+            let data = found.and_then(|found| found.data.as_ref());
+            data.and_then(|data| data.get("value")).cloned() == wanted
+                && found.is_some() == wanted.is_some()
+        };
+        let waiting = await_condition(self.config_maps(), name, condition);
+        let ended = tokio::time::timeout(PATIENCE, waiting).await;
+        assert!(
+            ended.is_ok(),
+            "{name} is not {value:?} after {PATIENCE:?} but {:?}",
+            self.value(name).await
+        );
+    }
+
+    /// Returns the source as it is.
+    pub(crate) async fn source(&self) -> ReleaseSource {
+        self.sources().get(&self.name).await.expect("it is there")
+    }
+
+    /// Returns the target as it is.
+    pub(crate) async fn target(&self) -> Target {
+        self.targets()
+            .get(&format!("{}.home", self.name))
+            .await
+            .expect("it is there")
+    }
+
+    /// The sources in the agent's namespace.
+    pub(crate) fn sources(&self) -> Api<ReleaseSource> {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// The targets in the agent's namespace.
+    pub(crate) fn targets(&self) -> Api<Target> {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// Returns all Events of the agent's namespace as text.
+    pub(crate) async fn events(&self) -> String {
+        let api: Api<k8s_openapi::api::events::v1::Event> =
+            Api::namespaced(self.client.clone(), &self.name);
+        format!(
+            "{:?}",
+            api.list(&kube::api::ListParams::default())
+                .await
+                .expect("they can be listed")
+                .items
+        )
+    }
+
+    /// The ConfigMaps in the namespace of the test's objects.
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.apps)
+    }
+
+    /// The ModuleReleaseMetas in the catalog's namespace.
+    pub(crate) fn kyma(&self, kind: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("operator.kyma-project.io", "v1beta2", kind);
+        Api::namespaced_with(
+            self.client.clone(),
+            &self.apps,
+            &ApiResource::from_gvk(&kind),
+        )
+    }
+
+    /// Runs a command of the command line as the administrator; returns its exit code, stdout and stderr. Blocks its thread, so
+    /// that a command which waits for the agent needs a test with several.
+    pub(crate) fn fairway(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = command()
+            .arg("--kubeconfig")
+            .arg(self.plane.kubeconfig())
+            .args(["--namespace", &self.name])
+            .args(arguments)
+            .output()
+            .expect("the binary is built");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            output.status.code().unwrap_or(-1),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    }
+
+    /// Writes the Secret with the credentials.
+    pub(crate) async fn secret(&self, password: &str) {
+        let ca = String::from_utf8(self.server.certificate_authority()).expect("PEM is text");
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "git-credentials", "namespace": self.name},
+            "stringData": {"username": USER, "password": password, "ca.crt": ca},
+        });
+        self.plane.apply_yaml(&body.to_string()).await;
+    }
+}
+
+/// Returns status, reason and message of `Ready`.
+pub(crate) fn ready(source: &ReleaseSource) -> (String, String, String) {
+    let conditions = source
+        .status
+        .as_ref()
+        .map(|status| status.conditions.clone());
+    let found = conditions
+        .unwrap_or_default()
+        .into_iter()
+        .find(|one| one.type_ == "Ready");
+    found.map_or_else(Default::default, |one| {
+        (format!("{:?}", one.status), one.reason, one.message)
+    })
+}
+
+/// Installs what `deploy/` ships into a namespace of the test, in the place of `fairway-system`.
+async fn install(plane: &ControlPlane, namespace: &str) {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    for folder in ["crds", "kyma-crds"] {
+        for entry in std::fs::read_dir(deploy.join(folder)).expect("deploy is part of the project")
+        {
+            let path = entry.expect("it can be read").path();
+            if path
+                .file_name()
+                .is_some_and(|name| name != "kustomization.yaml")
+            {
+                plane
+                    .apply_yaml(&std::fs::read_to_string(path).expect("it is text"))
+                    .await;
+            }
+        }
+    }
+    for file in ["serviceaccount.yaml", "role.yaml", "role-apply.yaml"] {
+        let text =
+            std::fs::read_to_string(deploy.join(file)).expect("deploy is part of the project");
+        // Bindings of cluster roles have no namespace; each world has its own beside the others.
+        let text = text.replace("fairway-system", namespace).replace(
+            "kind: ClusterRoleBinding\nmetadata:\n  name: fairway",
+            &format!("kind: ClusterRoleBinding\nmetadata:\n  name: {namespace}-fairway"),
+        );
+        plane.apply_yaml(&text).await;
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the agent is tested as the process that it is"
+)]
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+    command.env_remove("KUBECONFIG");
+    command
+}
+
+// === impl Agent ===
+
+impl Agent {
+    fn start(kubeconfig: &Path, namespace: &str, directory: &Path, arguments: &[&str]) -> Self {
+        let (log, audit) = (directory.join("agent.log"), directory.join("audit.jsonl"));
+        let open = |path: &Path| {
+            let file = std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(path);
+            Stdio::from(file.expect("the log can be written"))
+        };
+        let child = command()
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args([
+                "--namespace",
+                namespace,
+                "agent",
+                "--listen",
+                "127.0.0.1:0",
+                "--cache-dir",
+            ])
+            .arg(directory.join("cache"))
+            .args(arguments)
+            .stdout(open(&audit))
+            .stderr(open(&log))
+            .spawn()
+            .expect("the binary is built");
+        Self { child, log, audit }
+    }
+
+    /// Returns the process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the process as the kernel does when memory runs out.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks the process to stop, and returns how long that took and whether it ended well.
+    pub(crate) fn terminate(&mut self) -> (Duration, bool) {
+        let begun = Instant::now();
+        let asked = signal(self.child.id(), "TERM");
+        assert!(
+            asked,
+            "the agent has ended before it was told to; {}",
+            self.log()
+        );
+        let status = self.child.wait().expect("it is our child");
+        (begun.elapsed(), status.success())
+    }
+
+    /// Returns everything that was logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Returns the address of the private port, which the agent logs when it has started.
+    pub(crate) fn address(&self) -> String {
+        let log = self.log();
+        let started = log
+            .lines()
+            .find_map(|line| line.split_once("\"agent.address\":\""));
+        let (address, _) = started
+            .and_then(|(_, rest)| rest.split_once('"'))
+            .expect("it has started");
+        address.to_owned()
+    }
+
+    /// Returns the audit lines.
+    pub(crate) fn audit(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(&self.audit).unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+            .collect()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            let _ = writeln!(std::io::stderr(), "--- the agent's log ---\n{}", self.log());
+        }
+    }
+}
+
+/// Sends a signal by its name.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the standard library sends SIGKILL only"
+)]
+pub(crate) fn signal(process: u32, name: &str) -> bool {
+    let status = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status();
+    status.is_ok_and(|status| status.success())
+}
