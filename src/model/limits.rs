@@ -56,6 +56,12 @@ pub const WATCH_RETRY_MIN: Duration = Duration::from_millis(500);
 pub const WATCH_RETRY_MAX: Duration = Duration::from_secs(30);
 /// Time after which it is asked again whether a kind is served that was not; two requests for all such kinds together.
 pub const UNSERVED_INTERVAL: Duration = Duration::from_secs(30);
+/// Bytes of a kubeconfig in a Secret: one context with chains of certificates stays below 20 KiB; etcd takes 1.5 MiB.
+pub const KUBECONFIG_SIZE_MAX: usize = 256 * 1024;
+/// Nesting depth of a kubeconfig: its own fields take five levels, what tools keep in `extensions` two or three more.
+pub const KUBECONFIG_DEPTH_MAX: usize = 16;
+/// YAML nodes of a kubeconfig: a context with its cluster and user has about 40; fifty of them fit.
+pub const KUBECONFIG_NODES_MAX: usize = 2_000;
 /// Objects on one page of a list.
 pub const PAGE_SIZE: u32 = 500;
 /// Whole objects on one page of a list: 50 of 300 KiB, a large CRD, stay below `RESPONSE_SIZE_MAX`.
