@@ -18,9 +18,10 @@ use super::bell::Bell;
 use super::heartbeat::{Heartbeat, Heartbeats};
 use super::outlets::Outlets;
 use super::pass::Engine;
+use super::runtimes::{Board, FleetTask};
 use super::source_task::{SourceState, SourceTask};
 use super::target_task::{Memory, TargetTask};
-use crate::cluster::Cluster;
+use crate::cluster::{AccessPolicy, Cluster};
 use crate::model::api::ReleaseSource;
 use crate::model::{SourceName, limits};
 use crate::observe::Observer;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub namespace: String,
     /// Where mirrors are kept.
     pub cache: PathBuf,
+    /// Where kubeconfigs of runtimes may lead.
+    pub runtime_access: AccessPolicy,
 }
 
 /// The running agent.
@@ -207,7 +210,22 @@ impl Daemon {
             metrics: Arc::clone(&self.outlets.metrics),
             stop: stop.clone(),
         };
+        let board = Arc::new(Board::new(bell.clone()));
+        let (published_sender, published) = watch::channel(None);
+        let fleet_task = FleetTask {
+            source: source.clone(),
+            namespace: self.settings.namespace.clone(),
+            home: self.cluster.clone(),
+            resource: resource.clone(),
+            published,
+            board: Arc::clone(&board),
+            outlets: self.outlets.clone(),
+            policy: self.settings.runtime_access,
+            stop: stop.clone(),
+        };
         let target_task = TargetTask {
+            published: published_sender,
+            board,
             heartbeat: self.heartbeats.task(&format!("target {source}")),
             source,
             namespace: self.settings.namespace.clone(),
@@ -223,6 +241,7 @@ impl Daemon {
         };
         tasks.spawn(source_task.run());
         tasks.spawn(target_task.run());
+        tasks.spawn(fleet_task.run());
         Running {
             resource: resource_sender,
             target: bell,

@@ -38,10 +38,8 @@ struct Evaluated {
 /// What one pass is asked to do.
 #[derive(Clone, Copy)]
 pub struct PassRequest<'a> {
-    /// The files.
-    pub snapshot: &'a Snapshot,
-    /// How they are read; names the source.
-    pub options: &'a EvaluateOptions,
+    /// The source.
+    pub source: &'a SourceName,
     /// How deletions are limited.
     pub prune: &'a PruneSettings,
     /// Field managers whose fields become ours.
@@ -180,7 +178,7 @@ impl Engine {
         let observed = self.observer.view();
         let failures = self.failures.past(Instant::now());
         let input = PlanInput {
-            source: &request.options.source,
+            source: request.source,
             desired,
             observed: &observed,
             prune: request.prune,

@@ -9,13 +9,17 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, ClusterError, Patch};
 use crate::model::api::{HOME, Target, TargetFields, TargetStatus, status_differs, target_name};
-use crate::model::{GroupKind, SourceName, names};
+use crate::model::{ClusterUid, GroupKind, SourceName, names};
 
 /// The Target of one source, as it is stored.
 pub struct Record {
     cluster: Cluster,
     namespace: String,
     source: SourceName,
+    /// The name of the Target.
+    name: String,
+    /// The cluster that the record is about; home, or a runtime.
+    uid: ClusterUid,
     status: TargetStatus,
     exists: bool,
 }
@@ -23,21 +27,53 @@ pub struct Record {
 // === impl Record ===
 
 impl Record {
-    /// Reads the Target; one that is not there gives an empty record.
+    /// Reads the Target of home; one that is not there gives an empty record.
     pub async fn load(
         cluster: &Cluster,
         namespace: &str,
         source: &SourceName,
     ) -> Result<Self, ClusterError> {
-        let found = cluster
-            .get::<Target>(namespace, &target_name(source, HOME))
-            .await?;
+        Self::load_of(cluster, namespace, source, (HOME, cluster.uid())).await
+    }
+
+    /// Reads the Target of any cluster, by its name and identity. `home` is where Targets are kept.
+    pub async fn load_of(
+        home: &Cluster,
+        namespace: &str,
+        source: &SourceName,
+        (cluster, uid): (&str, &ClusterUid),
+    ) -> Result<Self, ClusterError> {
+        let name = target_name(source, cluster);
+        let found = home.get::<Target>(namespace, &name).await?;
         Ok(Self {
-            cluster: cluster.clone(),
+            cluster: home.clone(),
             namespace: namespace.to_owned(),
             source: source.clone(),
+            name,
+            uid: uid.clone(),
             exists: found.is_some(),
             status: found.and_then(|target| target.status).unwrap_or_default(),
+        })
+    }
+
+    /// Returns the identity of the cluster that the record is about.
+    pub fn uid(&self) -> &ClusterUid {
+        &self.uid
+    }
+
+    async fn reload(&self) -> Result<Self, ClusterError> {
+        let stored = self
+            .cluster
+            .get::<Target>(&self.namespace, &self.name)
+            .await?;
+        Ok(Self {
+            cluster: self.cluster.clone(),
+            namespace: self.namespace.clone(),
+            source: self.source.clone(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            exists: stored.is_some(),
+            status: stored.and_then(|target| target.status).unwrap_or_default(),
         })
     }
 
@@ -64,10 +100,10 @@ impl Record {
             self.source
         );
         match &self.status.cluster_uid {
-            Some(uid) if uid == self.cluster.uid().as_str() => Ok(()),
+            Some(uid) if uid == self.uid.as_str() => Ok(()),
             Some(uid) => Err(format!(
                 "the record of this target was written for another cluster (uid {uid}, this one is {}); {adopt}",
-                self.cluster.uid()
+                self.uid
             )),
             None => Err(format!("the record of this target was lost; {adopt}")),
         }
@@ -76,7 +112,7 @@ impl Record {
     /// Makes the record where there is none: at once when nothing of the source is on the cluster, or when a person has
     /// adopted the cluster; otherwise it stays without a cluster's uid, and nothing is pruned.
     pub async fn establish(&mut self, empty: bool, adopted: bool) -> Result<(), ClusterError> {
-        let ours = self.status.cluster_uid.as_deref() == Some(self.cluster.uid().as_str());
+        let ours = self.status.cluster_uid.as_deref() == Some(self.uid.as_str());
         let claim = adopted || (self.status.cluster_uid.is_none() && empty);
         if ours || (self.exists && !claim) {
             return Ok(());
@@ -84,7 +120,7 @@ impl Record {
         let mut status = self.status.clone();
         status.source = Some(self.source.to_string());
         if claim {
-            status.cluster_uid = Some(self.cluster.uid().to_string());
+            status.cluster_uid = Some(self.uid.to_string());
         }
         self.write(status).await
     }
@@ -95,7 +131,7 @@ impl Record {
     ///
     /// When the record cannot be read, is gone, or was written for another cluster since it was read.
     pub async fn confirm(&mut self) -> Result<(), ClusterError> {
-        let stored = Self::load(&self.cluster, &self.namespace, &self.source).await?;
+        let stored = self.reload().await?;
         let same = stored.status.cluster_uid == self.status.cluster_uid;
         *self = stored;
         if same {
@@ -124,7 +160,7 @@ impl Record {
         if self.exists && !status_differs(&self.status, &status) {
             return Ok(());
         }
-        let name = target_name(&self.source, HOME);
+        let name = self.name.clone();
         if !self.exists {
             self.create(&name).await?;
         }

@@ -14,10 +14,12 @@ use super::heartbeat::Heartbeat;
 use super::outlets::Outlets;
 use super::pass::{Engine, Pass, PassListener, PassRequest, Presence};
 use super::record::Record;
+use super::runtimes::Board;
 use super::source_task::SourceState;
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Desired, EvaluateOptions};
 use crate::execute;
+use crate::fleet::Published;
 use crate::model::api::{
     ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource, ReleaseSourceStatus,
 };
@@ -42,6 +44,10 @@ pub(super) struct TargetTask {
     /// Held during a pass: targets of one cluster pass one after another.
     pub(super) turn: Arc<Mutex<()>>,
     pub(super) stop: CancellationToken,
+    /// What runtimes follow: what home has after each pass.
+    pub(super) published: watch::Sender<Option<Arc<Published>>>,
+    /// How the runtimes stand.
+    pub(super) board: Arc<Board>,
     pub(super) memory: Memory,
 }
 
@@ -104,6 +110,7 @@ impl TargetTask {
         let started = clock::now();
         let mut progress = Progress::default();
         let passed = self.pass(&resource, &state, &mut progress).await;
+        self.publish(&state, &progress);
         let failed = passed.err().map(|error| error.to_string());
         if self.stop.is_cancelled() && failed.is_none() && progress.pass.is_none() {
             return None;
@@ -127,6 +134,24 @@ impl TargetTask {
         }
         self.memory.failures = 0;
         progress.pass.and_then(|pass| pass.next)
+    }
+
+    /// Hands what home has now to the runtimes. They are told again only of what differs.
+    fn publish(&self, state: &SourceState, progress: &Progress) {
+        let (Some(snapshot), Some(pass)) = (&state.snapshot, &progress.pass) else {
+            return;
+        };
+        let published = Published::of(&pass.desired, &pass.plan, &snapshot.commit);
+        self.published.send_if_modified(|before| {
+            let differs = before.as_ref().is_none_or(|before| {
+                !Arc::ptr_eq(&before.desired, &published.desired)
+                    || before.not_on_home != published.not_on_home
+            });
+            if differs {
+                *before = Some(Arc::new(published));
+            }
+            differs
+        });
     }
 
     /// Says that a suspended source was seen; there is nothing else to do.
@@ -178,7 +203,7 @@ impl TargetTask {
         let outcome = self
             .pass_with(
                 &mut record,
-                (resource, snapshot, &options),
+                (resource, snapshot),
                 decision,
                 desired,
                 progress,
@@ -191,7 +216,7 @@ impl TargetTask {
     async fn pass_with(
         &mut self,
         record: &mut Record,
-        (resource, snapshot, options): (&ReleaseSource, &Snapshot, &EvaluateOptions),
+        (resource, snapshot): (&ReleaseSource, &Snapshot),
         decision: Option<Decision>,
         desired: Arc<Desired>,
         progress: &mut Progress,
@@ -211,8 +236,7 @@ impl TargetTask {
         let prune = prune_settings(&resource.spec.prune);
         let stop = self.stop.clone();
         let mut request = PassRequest {
-            snapshot,
-            options,
+            source: &self.source,
             prune: &prune,
             takeover: &resource.spec.takeover,
             approval: None,
@@ -257,6 +281,7 @@ impl TargetTask {
         let nobody = CommitInfo::default();
         let snapshot = state.snapshot.as_ref();
         let before = self.status(resource);
+        let runtimes = self.board.report(&resource.spec.runtimes);
         let report = PassReport {
             source: &self.source,
             cluster: HOME,
@@ -268,6 +293,7 @@ impl TargetTask {
             desired: progress.desired.as_deref(),
             plan: progress.pass.as_ref().map(|pass| &pass.plan),
             effects: &progress.effects,
+            runtimes: runtimes.as_ref(),
             failed,
             started,
             ended: clock::now(),
@@ -301,7 +327,7 @@ impl TargetTask {
 }
 
 /// Writes down what a decision allows, before anything is done in its name.
-async fn approve(
+pub(super) async fn approve(
     record: &mut Record,
     decision: &Decision,
     plan: &Plan,
@@ -329,7 +355,7 @@ async fn approve(
     record.write(status).await
 }
 
-fn prune_settings(spec: &PruneSpec) -> PruneSettings {
+pub(super) fn prune_settings(spec: &PruneSpec) -> PruneSettings {
     PruneSettings {
         enabled: spec.enabled,
         max_objects: spec.max_objects,
@@ -344,11 +370,11 @@ fn retry_delay(failures: u32) -> Duration {
 }
 
 /// Writes down kinds and collects effects while a pass goes on.
-struct Listener<'a> {
-    origin: Origin<'a>,
-    outlets: &'a Outlets,
-    record: &'a mut Record,
-    effects: &'a mut Vec<Effect>,
+pub(super) struct Listener<'a> {
+    pub(super) origin: Origin<'a>,
+    pub(super) outlets: &'a Outlets,
+    pub(super) record: &'a mut Record,
+    pub(super) effects: &'a mut Vec<Effect>,
 }
 
 impl PassListener for Listener<'_> {

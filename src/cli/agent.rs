@@ -17,6 +17,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use crate::agent::telemetry::{self, LogFormat};
 use crate::agent::{Daemon, Heartbeats, Outlets, Settings};
+use crate::cluster::AccessPolicy;
 use crate::report::{AuditLog, EventSink, Metrics};
 use crate::server::{Probes, serve};
 
@@ -29,6 +30,9 @@ pub struct AgentArguments {
     /// Address of the private port with /healthz, /readyz and /metrics
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Let kubeconfigs of runtimes lead to this machine, as in tests and the demo
+    #[arg(long)]
+    allow_local_runtimes: bool,
     /// The form of log lines; by itself, human on a terminal and JSON elsewhere
     #[arg(long, value_name = "FORMAT", value_enum)]
     log_format: Option<LogFormat>,
@@ -78,6 +82,9 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
     let settings = Settings {
         namespace,
         cache: arguments.cache_dir,
+        runtime_access: AccessPolicy {
+            forbid_local: !arguments.allow_local_runtimes,
+        },
     };
     Daemon::new(settings, cluster, outlets, heartbeats, stop.clone())
         .run()

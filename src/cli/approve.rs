@@ -11,7 +11,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::resources::Home;
 use super::waiting::rewound_to;
-use crate::model::api::{Decision, DecisionKind, ReleaseSource, Target};
+use crate::model::api::{Decision, DecisionKind, HOME, ReleaseSource, Target};
 use crate::model::{SourceName, names};
 
 /// Arguments of `fairway approve`.
@@ -22,6 +22,9 @@ pub struct ApproveArguments {
     kind: Approvable,
     /// The ReleaseSource
     source: SourceName,
+    /// The cluster: home, or the name of a runtime
+    #[arg(long, value_name = "NAME", default_value = HOME)]
+    target: String,
     /// Why; it is kept with the decision
     #[arg(long)]
     reason: String,
@@ -35,6 +38,9 @@ pub struct ApproveArguments {
 pub struct AdoptArguments {
     /// The ReleaseSource
     source: SourceName,
+    /// The cluster: home, or the name of a runtime
+    #[arg(long, value_name = "NAME", default_value = HOME)]
+    target: String,
     /// Why; it is kept with the decision
     #[arg(long)]
     reason: String,
@@ -59,7 +65,7 @@ pub(super) fn approve(
     let done = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         let source = home.source(name).await?;
-        let target = home.target(name).await?;
+        let target = home.target_of(name, &arguments.target).await?;
         let (kind, digest, what) = match arguments.kind {
             Approvable::Prune => pending_prune(name, target.as_ref())?,
             Approvable::Rewind => rewind(name, &source)?,
@@ -82,7 +88,7 @@ pub(super) fn adopt(arguments: &AdoptArguments, context: &mut Context) -> Result
     let uid = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         home.source(name).await?;
-        let uid = home.cluster.uid().to_string();
+        let uid = uid_of(&home, name, &arguments.target).await?;
         let reason = (arguments.reason.as_str(), arguments.by.as_deref());
         let decision = decision(context, DecisionKind::Adopt, uid.clone(), reason);
         store(&home, name, &decision).await?;
@@ -94,6 +100,20 @@ pub(super) fn adopt(arguments: &AdoptArguments, context: &mut Context) -> Result
         names::LABEL_SOURCE
     )?;
     Ok(Exit::Ok)
+}
+
+/// Returns the uid of the cluster that is to be adopted: home's own, or the one that a runtime's kubeconfig was found to lead to.
+async fn uid_of(home: &Home, name: &SourceName, target: &str) -> Result<String, Failure> {
+    if target == HOME {
+        return Ok(home.cluster.uid().to_string());
+    }
+    let found = home.target_of(name, target).await?;
+    let status = found.and_then(|found| found.status).unwrap_or_default();
+    status.found_cluster_uid.or(status.cluster_uid).ok_or_else(|| {
+        Failure::Misuse(format!(
+            "the runtime {target} of {name} was never reached; kubectl get targets shows the others"
+        ))
+    })
 }
 
 fn pending_prune(

@@ -85,8 +85,17 @@ impl Home {
 
     /// Reads the record of a source on home.
     pub(super) async fn target(&self, source: &SourceName) -> Result<Option<Target>, Failure> {
+        self.target_of(source, HOME).await
+    }
+
+    /// Reads the record of a source on a cluster: home, or a runtime by its name.
+    pub(super) async fn target_of(
+        &self,
+        source: &SourceName,
+        cluster: &str,
+    ) -> Result<Option<Target>, Failure> {
         self.cluster
-            .get(&self.namespace, &target_name(source, HOME))
+            .get(&self.namespace, &target_name(source, cluster))
             .await
             .map_err(Failure::of)
     }

@@ -69,8 +69,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     };
     let (prune, stop) = (PruneSettings::default(), CancellationToken::new());
     let request = PassRequest {
-        snapshot: &snapshot,
-        options: &options,
+        source: &repository.source,
         prune: &prune,
         takeover: &[],
         approval: None,

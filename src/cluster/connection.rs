@@ -116,6 +116,20 @@ impl Cluster {
         })
     }
 
+    /// Asks the cluster again who it is: whether it answers at all, and is still the same.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Identity`] when another cluster answers; otherwise why it could not be read.
+    pub async fn confirm(&self) -> Result<(), ClusterError> {
+        let found = read_identity(&self.inner.client, &self.inner.permits).await?;
+        if found == self.inner.uid {
+            return Ok(());
+        }
+        let expected = self.inner.uid.clone();
+        Err(ClusterError::Identity { expected, found })
+    }
+
     /// Returns the identity of the cluster.
     pub fn uid(&self) -> &ClusterUid {
         &self.inner.uid

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, RwLock};
 
 use serde::Deserialize;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant, sleep};
 
 use super::connection::{Cluster, Outgoing};
 use super::error::{ClusterError, Words};
@@ -83,6 +83,30 @@ impl Cluster {
     pub async fn refresh_served(&self) -> Result<Served, ClusterError> {
         let _turn = self.discovery().asking.lock().await;
         self.discover().await
+    }
+
+    /// Waits until every one of the kinds is served, for this long at most. Returns whether they are.
+    ///
+    /// # Errors
+    ///
+    /// When discovery fails.
+    pub async fn until_served(
+        &self,
+        kinds: &[&GroupKind],
+        patience: Duration,
+    ) -> Result<bool, ClusterError> {
+        let deadline = Instant::now() + patience;
+        let mut pause = limits::SERVED_PAUSE_MIN;
+        let mut served = self.served().await?;
+        while !kinds.iter().all(|kind| served.kinds.contains_key(*kind)) {
+            if Instant::now() + pause > deadline {
+                return Ok(false);
+            }
+            sleep(pause).await;
+            pause *= 2;
+            served = self.refresh_served().await?;
+        }
+        Ok(true)
     }
 
     /// Finds a kind. One that is unknown may have been served since: discovery is asked again, though not in a flurry.

@@ -111,6 +111,29 @@ impl Cluster {
         Ok(())
     }
 
+    /// Creates one object that must not be there yet. It is sent once: an answer that is lost leaves open whether it was created.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Conflict`] when an object of its name is there.
+    pub async fn create_object(&self, object: &DesiredObject) -> Result<(), ClusterError> {
+        let request = format!("create {}", object.key);
+        let path = self.object_path(&object.key, Some(&object.version)).await?;
+        let (collection, _) = path.rsplit_once('/').unwrap_or((&path, ""));
+        self.send(Outgoing {
+            method: Method::POST,
+            target: format!("{collection}?fieldManager={}", names::MANAGER),
+            accept: METADATA_JSON,
+            content_type: JSON,
+            body: object.body.to_string().into_bytes(),
+            words: words(&request, &object.key),
+            deadline: limits::REQUEST_DEADLINE,
+            repeatable: false,
+        })
+        .await
+        .map(drop)
+    }
+
     /// Deletes one object if it is still the one that was observed, by its uid and resourceVersion. What depends on it is
     /// collected in the background.
     pub async fn delete(

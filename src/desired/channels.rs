@@ -40,7 +40,7 @@ pub fn judge_move(
     policy: MovePolicy<'_>,
 ) -> Result<(), MoveRefusal> {
     let Move { from, to, .. } = wanted;
-    if from == to {
+    if from == to || policy.upgrades == UpgradePolicy::Judged {
         return Ok(());
     }
     if let Some(reason) = catalog.graph.yanked.get(to) {
@@ -62,7 +62,7 @@ pub fn judge_move(
         None if !allows_suffix(policy.suffixes, &new) => Err(wanted.unordered()),
         None | Some(std::cmp::Ordering::Equal) => Ok(()),
         Some(std::cmp::Ordering::Less) => match policy.upgrades {
-            UpgradePolicy::Direct => Ok(()),
+            UpgradePolicy::Direct | UpgradePolicy::Judged => Ok(()),
             UpgradePolicy::Linear => match stops_between(catalog, &old, &new).as_slice() {
                 [] => Ok(()),
                 stops => Err(wanted.skips(stops)),

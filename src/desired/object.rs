@@ -3,8 +3,6 @@
 //! An object whose identity is known but that breaks a rule is held: neither applied nor pruned. One whose identity is not
 //! known cannot be protected by name, so its file counts as unread.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::finding::{Finding, pointer};
@@ -13,9 +11,7 @@ use crate::model::names::{
     ANNOTATION_COMPONENT, ANNOTATION_DIGEST, ANNOTATION_VERSION_DIGEST, ANNOTATION_VERSIONS,
     LABEL_SOURCE,
 };
-use crate::model::{
-    Code, ComponentName, DesiredObject, Digest, GroupKind, ObjectKey, Place, SourceName,
-};
+use crate::model::{Code, ComponentName, DesiredObject, GroupKind, ObjectKey, Place, SourceName};
 
 /// Annotations that make an object a hook of another tool.
 const FOREIGN_HOOKS: &[&str] = &["helm.sh/hook", "argocd.argoproj.io/hook"];
@@ -405,17 +401,8 @@ impl Finish<'_> {
         for (name, text) in self.annotations {
             annotations.insert(name.into(), Value::String(text));
         }
-        let mut body = Value::Object(body);
-        let digest = Digest::of(&body);
-        body["metadata"]["annotations"][ANNOTATION_DIGEST] = json!(digest.as_str());
-        DesiredObject {
-            key,
-            version,
-            component: self.component.clone(),
-            place: self.place,
-            digest,
-            body: Arc::new(body),
-        }
+        let component = self.component.clone();
+        DesiredObject::sealed(Value::Object(body), version, key, component, self.place)
     }
 }
 

@@ -98,6 +98,8 @@ pub enum UpgradePolicy {
     Linear,
     /// Upwards by any distance.
     Direct,
+    /// As it comes: a runtime follows home, where every move was judged.
+    Judged,
 }
 
 /// A removal that git announces, so that it needs no approval.

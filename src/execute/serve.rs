@@ -2,15 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
 use crate::model::{GroupKind, limits};
 use crate::plan::{Action, ActionKind};
-
-/// First pause between two looks at what is served; doubled each time. A CRD was served after 0.25 s.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits until every kind that a later phase applies is served, when this phase has applied a CRD.
 ///
@@ -34,20 +30,10 @@ pub(super) async fn wait_for_kinds(
         .filter(|action| !matches!(action.kind, ActionKind::Delete(_)))
         .map(|action| &action.key.kind)
         .collect();
-    let deadline = Instant::now() + limits::CRD_SERVED_DEADLINE;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let served = match cluster.served().await {
-            Ok(served) if wanted.iter().all(|kind| served.kinds.contains_key(*kind)) => return,
-            served => served,
-        };
-        if served.is_err() || stop.is_cancelled() || Instant::now() + pause > deadline {
-            return;
-        }
-        tokio::time::sleep(pause).await;
-        pause *= 2;
-        if cluster.refresh_served().await.is_err() {
-            return;
-        }
+    let wanted: Vec<&GroupKind> = wanted.into_iter().collect();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        // Kinds that are not served are told by the applies that need them.
+        _ = cluster.until_served(&wanted, limits::CRD_SERVED_DEADLINE) => {}
     }
 }

@@ -83,6 +83,8 @@ pub const SERVER_MESSAGE_MAX: usize = 1024;
 pub const TAKEOVER_ROUNDS: usize = 3;
 /// Time that a pass may wait for a CRD that it has just applied to be served (0.25 s measured).
 pub const CRD_SERVED_DEADLINE: Duration = Duration::from_secs(1);
+/// First pause between two looks at what is served, doubled each time.
+pub const SERVED_PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Time for one git operation as a whole: a first clone of a large repository over a slow line.
 pub const FETCH_DEADLINE: Duration = Duration::from_secs(300);
@@ -157,3 +159,14 @@ pub const SERVER_CONNECTION_DEADLINE: Duration = Duration::from_secs(10);
 /// Requests that fail one after another in a way that may pass, after which a pass leaves the rest for later: two rounds of
 /// everything that may be in flight.
 pub const FAILURES_IN_A_ROW_MAX: usize = 2 * CLUSTER_CONCURRENCY;
+
+/// Things that a runtime's Target names as left out; the rest is not listed. 20 × about 200 bytes.
+pub const LEFT_OUT_LISTED_MAX: usize = 20;
+/// First delay before a runtime that could not be reached is tried again, doubled each time.
+pub const RUNTIME_RETRY_MIN: Duration = Duration::from_secs(1);
+/// Longest delay before a runtime that could not be reached is tried again. Whatever changes in its Secret or Kyma ends it.
+pub const RUNTIME_RETRY_MAX: Duration = Duration::from_secs(120);
+/// Runtimes that are worked on at once: 32 × 16 requests is what one core of ours keeps up with.
+pub const RUNTIMES_AT_ONCE: usize = 32;
+/// Time that a wave waits for its members, before those that are late no longer hold up the next.
+pub const WAVE_DEADLINE: Duration = Duration::from_secs(60);

@@ -7,6 +7,9 @@ pub const VERSION: &str = "v1alpha1";
 
 /// Label on every object that a source applies; its value is the source's name. It is the inventory.
 pub const LABEL_SOURCE: &str = "fairway.dev/source";
+/// Label on an object of a runtime's catalog: which runtime. It tells catalogs apart where runtimes share a cluster with each
+/// other or with home.
+pub const LABEL_RUNTIME: &str = "fairway.dev/runtime";
 /// Annotation with the component that an object belongs to, written `modules/NAME` or `components/NAME`.
 pub const ANNOTATION_COMPONENT: &str = "fairway.dev/component";
 /// Annotation with the digest of the desired object, applied together with it.
@@ -37,3 +40,19 @@ pub const KYMA_GROUP: &str = "operator.kyma-project.io";
 pub const KYMA_VERSION: &str = "v1beta2";
 /// Label with the value `kyma` that the Kyma command line and dashboard filter a catalog by.
 pub const LABEL_KYMA_MANAGED_BY: &str = "operator.kyma-project.io/managed-by";
+/// Label on a Secret with a kubeconfig: the name of the Kyma whose runtime it leads to.
+pub const LABEL_KYMA_NAME: &str = "operator.kyma-project.io/kyma-name";
+/// Label with the value `true`: on a ModuleTemplate, only for Kymas that carry it as well.
+pub const LABEL_KYMA_BETA: &str = "operator.kyma-project.io/beta";
+/// Label with the value `true`: on a ModuleTemplate, only for Kymas that carry it as well.
+pub const LABEL_KYMA_INTERNAL: &str = "operator.kyma-project.io/internal";
+/// Label with the value `true` on a Kyma: nobody reconciles its runtime.
+pub const LABEL_KYMA_SKIP: &str = "operator.kyma-project.io/skip-reconciliation";
+/// The key of a kubeconfig Secret.
+pub const KUBECONFIG_KEY: &str = "config";
+/// The namespace of the catalog on a runtime, where the Kyma command line and dashboard look for it.
+pub const RUNTIME_NAMESPACE: &str = "kyma-system";
+/// Annotation on a kubeconfig Secret: another namespace for the catalog on that runtime, so that runtimes can share a cluster.
+pub const ANNOTATION_NAMESPACE: &str = "fairway.dev/namespace";
+/// Annotation on a CustomResourceDefinition that we installed on a runtime: a number that rises with its schema.
+pub const ANNOTATION_CRD_REVISION: &str = "fairway.dev/crd-revision";

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{ComponentName, Digest, ObjectKey, Place};
+use super::{ComponentName, Digest, ObjectKey, Place, names};
 
 /// One object as git wants it, complete: what is sent is `body`, nothing is added later.
 ///
@@ -39,6 +39,35 @@ impl fmt::Debug for DesiredObject {
 }
 
 impl DesiredObject {
+    /// Makes the object of a body that is complete but for the digest annotation, which is added.
+    pub fn sealed(
+        mut body: Value,
+        version: String,
+        key: ObjectKey,
+        component: ComponentName,
+        place: Place,
+    ) -> Self {
+        let digest = Digest::of(&body);
+        body["metadata"]["annotations"][names::ANNOTATION_DIGEST] = json!(digest.as_str());
+        Self {
+            key,
+            version,
+            component,
+            place,
+            digest,
+            body: Arc::new(body),
+        }
+    }
+
+    /// Returns the value of a label that git sets on the object.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.body
+            .get("metadata")?
+            .get("labels")?
+            .get(name)?
+            .as_str()
+    }
+
     /// Returns the `apiVersion` as it is written in a manifest.
     pub fn api_version(&self) -> String {
         if self.key.kind.group.is_empty() {

@@ -14,7 +14,7 @@ use tokio::time::{Duration, Instant, sleep};
 use super::health::{Item, needs_whole_object};
 use super::observer::Shared;
 use crate::cluster::{Change, ClusterError, Page, Selection};
-use crate::model::{GroupKind, ServedKind, limits, names};
+use crate::model::{GroupKind, ServedKind, limits};
 
 /// Why a kind is followed anew.
 enum Ended {
@@ -63,7 +63,7 @@ async fn list_and_watch(
     let selection = Selection {
         kind,
         served,
-        labels: names::LABEL_SOURCE,
+        labels: &shared.labels,
         whole,
     };
     let mut version = match list(shared, selection).await {

@@ -13,7 +13,7 @@ use super::project::{FieldSets, project};
 use super::store::KindStore;
 use super::{KindObservation, Observed, ObservedObject};
 use crate::cluster::{Answer, Cluster};
-use crate::model::{GroupKind, ObjectKey, limits};
+use crate::model::{GroupKind, ObjectKey, limits, names};
 
 /// Sees what is on one cluster, of the kinds that it was told to look at and the objects that carry our label.
 ///
@@ -27,6 +27,8 @@ pub struct Observer {
 /// What the tasks share.
 pub(super) struct Shared {
     pub(super) cluster: Cluster,
+    /// The label selector of what is looked at.
+    pub(super) labels: String,
     state: Mutex<State>,
     /// Counts first attempts to list; who waits for them is woken.
     attempts: watch::Sender<usize>,
@@ -46,11 +48,36 @@ struct State {
 // === impl Observer ===
 
 impl Observer {
-    /// Starts to observe a cluster; of no kind at first. The bell rings when anything has changed that planning looks at,
+    /// Starts to observe home; of no kind at first. The bell rings when anything has changed that planning looks at,
     /// except by our own writes; it must not block.
     pub fn start(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
+        let labels = format!("{},!{}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
+        Self::start_with(cluster, labels, bell)
+    }
+
+    /// Starts to observe the catalog of a runtime, by the value of [`names::LABEL_RUNTIME`]; see [`Observer::start`].
+    pub fn start_runtime(
+        cluster: Cluster,
+        runtime: &str,
+        bell: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let labels = format!("{},{}={runtime}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
+        Self::start_with(cluster, labels, bell)
+    }
+
+    /// Starts to observe what somebody has copied from home to a runtime, with our label on it; see [`Observer::start`].
+    pub fn start_copies(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self::start_with(cluster, names::LABEL_SOURCE.to_owned(), bell)
+    }
+
+    fn start_with(
+        cluster: Cluster,
+        labels: String,
+        bell: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let shared = Shared {
             cluster,
+            labels,
             state: Mutex::default(),
             attempts: watch::Sender::new(0),
             look_again: Notify::new(),

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::pass::PassReport;
+use super::runtimes::RuntimesReport;
 use super::text::{bounded, counted, short, some_of};
 use super::verdict::{Next, Verdict, failed, hold_words, holds, invalid};
 use crate::model::api::ConditionReason as Reason;
@@ -48,6 +49,7 @@ pub fn source_status(before: &ReleaseSourceStatus, report: &PassReport<'_>) -> R
         }
     }
     hold(&mut status, report);
+    status.runtimes = report.runtimes.map(RuntimesReport::status);
     let mut writer = Writer::new(
         &mut status.conditions,
         Some(report.generation),
@@ -55,6 +57,7 @@ pub fn source_status(before: &ReleaseSourceStatus, report: &PassReport<'_>) -> R
     );
     writer.fetched(report);
     writer.results(report);
+    writer.runtimes(report);
     writer.verdict(&verdict);
     status
 }
@@ -281,6 +284,16 @@ impl<'a> Writer<'a> {
                 let message = format!("failed to fetch: {failure}");
                 self.set(Type::Fetched, False, failure.reason(), &message);
             }
+        }
+    }
+
+    fn runtimes(&mut self, report: &PassReport<'_>) {
+        match report.runtimes {
+            Some(runtimes) => {
+                let (status, reason, message) = runtimes.catalog_synced();
+                self.set(Type::CatalogSynced, status, reason, &message);
+            }
+            None => self.unset(Type::CatalogSynced),
         }
     }
 

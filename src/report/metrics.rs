@@ -25,7 +25,13 @@ pub struct Metrics {
     actions: Family<ActionLabels, Counter>,
     holds: Family<HoldLabels, Gauge>,
     commit_to_applied: Histogram,
+    commit_to_runtime: Family<WaveLabel, Histogram>,
     last_applied: Family<SourceLabel, Gauge<f64, AtomicU64>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WaveLabel {
+    wave: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -70,10 +76,8 @@ impl Metrics {
             fetches: Family::default(),
             actions: Family::default(),
             holds: Family::default(),
-            // From a webhook's few seconds to a poll's interval and a slow rollout.
-            commit_to_applied: Histogram::new([
-                1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 86_400.0,
-            ]),
+            commit_to_applied: commit_histogram(),
+            commit_to_runtime: Family::new_with_constructor(commit_histogram),
             last_applied: Family::default(),
         };
         metrics.register();
@@ -109,6 +113,12 @@ impl Metrics {
             "Time from a commit to its being applied with nothing held",
             Unit::Seconds,
             self.commit_to_applied.clone(),
+        );
+        registry.register_with_unit(
+            "commit_to_runtime",
+            "Time from a commit to its being on a runtime with nothing held, by wave",
+            Unit::Seconds,
+            self.commit_to_runtime.clone(),
         );
         registry.register_with_unit(
             "last_applied_timestamp",
@@ -184,12 +194,17 @@ impl Metrics {
         self.last_applied
             .get_or_create(&SourceLabel { source })
             .set(report.ended.as_duration().as_secs_f64());
-        // A working tree has no commit time, and a forged one may be in the future.
-        if report.commit.time > 0
-            && let Ok(committed) = Timestamp::from_second(report.commit.time)
-        {
-            let taken = report.ended.duration_since(committed).as_secs_f64();
-            self.commit_to_applied.observe(taken.max(0.0));
+        if let Some(taken) = since_commit(report) {
+            self.commit_to_applied.observe(taken);
+        }
+    }
+
+    /// Measures how long a revision took to a runtime, by the wave that it came with.
+    pub fn runtime_applied(&self, wave: &'static str, report: &PassReport<'_>) {
+        if let Some(taken) = since_commit(report) {
+            self.commit_to_runtime
+                .get_or_create(&WaveLabel { wave })
+                .observe(taken);
         }
     }
 
@@ -212,4 +227,27 @@ impl Metrics {
             .expect("writing into a String does not fail");
         text
     }
+}
+
+/// From a webhook's few seconds to a poll's interval and a slow rollout.
+fn commit_histogram() -> Histogram {
+    Histogram::new([
+        1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 86_400.0,
+    ])
+}
+
+/// Returns the seconds from the commit to the end of a pass. A working tree has no commit time, and a forged one may be in the
+/// future.
+fn since_commit(report: &PassReport<'_>) -> Option<f64> {
+    if report.commit.time <= 0 {
+        return None;
+    }
+    let committed = Timestamp::from_second(report.commit.time).ok()?;
+    Some(
+        report
+            .ended
+            .duration_since(committed)
+            .as_secs_f64()
+            .max(0.0),
+    )
 }

@@ -8,6 +8,7 @@ mod conditions;
 mod events;
 mod metrics;
 mod pass;
+mod runtimes;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -18,3 +19,5 @@ pub use conditions::{source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
 pub use metrics::Metrics;
 pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};
+pub use runtimes::{RuntimeState, RuntimesReport, target_blocked, target_observed};
+pub use verdict::needs_person;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::runtimes::RuntimesReport;
 use crate::desired::Desired;
 use crate::execute;
 use crate::model::api::ConditionReason;
@@ -35,6 +36,8 @@ pub struct PassReport<'a> {
     pub plan: Option<&'a Plan>,
     /// What was done, in order.
     pub effects: &'a [Effect],
+    /// How the runtimes of the source stand; none on a runtime, and where the source has none.
+    pub runtimes: Option<&'a RuntimesReport>,
     /// Why the pass ended early, as a fragment that completes "failed to …".
     pub failed: Option<&'a str>,
     /// When the pass started.

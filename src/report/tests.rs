@@ -88,6 +88,7 @@ impl Pass {
             desired: Some(&self.desired),
             plan: Some(&self.plan),
             effects: &self.effects,
+            runtimes: None,
             failed: self.failed.as_deref(),
             started: at(self.started),
             ended: at(self.started + 2),

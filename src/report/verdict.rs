@@ -1,6 +1,7 @@
 //! What a pass amounts to: the reason and message of `Ready`, and whether the agent goes on by itself.
 
 use super::pass::PassReport;
+use super::runtimes::{RuntimesReport, Words};
 use super::text::{counted, short, some_of, with_author};
 use crate::model::api::ConditionReason as Reason;
 use crate::model::api::ConditionStatus::{self, False, True, Unknown};
@@ -35,6 +36,11 @@ impl Verdict {
     /// Judges a pass.
     pub(super) fn of(report: &PassReport<'_>) -> Self {
         let (status, reason) = reason(report);
+        if reason == Reason::Synced
+            && let Some(spoiled) = report.runtimes.and_then(RuntimesReport::spoils_ready)
+        {
+            return Self::of_runtimes(report, spoiled);
+        }
         let next = if reason == Reason::Synced {
             Next::Rest
         } else {
@@ -44,6 +50,25 @@ impl Verdict {
             status,
             reason,
             message: message(report, reason),
+            next,
+        }
+    }
+
+    /// Home is in step, and the runtimes are not.
+    fn of_runtimes(report: &PassReport<'_>, (status, reason, message): Words) -> Self {
+        let next = match reason {
+            Reason::Held => Next::WaitForPerson,
+            Reason::Unreachable => Next::Retry,
+            _ => Next::Proceed,
+        };
+        let message = match report.revision {
+            Some(revision) => format!("applied {} on home; {message}", short(revision)),
+            None => message,
+        };
+        Self {
+            status,
+            reason,
+            message,
             next,
         }
     }
@@ -88,7 +113,7 @@ fn next(report: &PassReport<'_>) -> Next {
 }
 
 /// Returns whether a hold stays until somebody changes something in git or on the cluster. The others go by themselves.
-fn needs_person(hold: &Hold) -> bool {
+pub fn needs_person(hold: &Hold) -> bool {
     match hold.reason {
         // With a place it is a file in git that could not be read; else something on the cluster.
         HoldReason::PruneUnsafe => hold.place.is_some(),

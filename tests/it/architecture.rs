@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The stages in the data's order. A stage may import itself and what stands before it.
 const STAGES: &[&str] = &[
-    "model", "cluster", "source", "desired", "observe", "plan", "execute", "report", "server",
-    "agent", "cli",
+    "model", "cluster", "source", "desired", "observe", "plan", "execute", "fleet", "report",
+    "server", "agent", "cli",
 ];
 
 /// Stages without effects, with what their files may not name.

@@ -15,5 +15,6 @@ mod kubectl_parity;
 mod observe;
 mod prune_safety;
 mod readme;
+mod runtimes;
 mod source;
 mod support;

@@ -53,6 +53,8 @@ words! {
         Applied,
         /// Nothing that git has dropped is left on the cluster.
         Pruned,
+        /// The catalogs of all runtimes are as the last revision wants them. Only there while `spec.runtimes.catalog` is not `Off`.
+        CatalogSynced,
     }
 }
 
@@ -98,6 +100,19 @@ words! {
         PruneUnsafe,
         /// The cluster refused a deletion; it is tried again.
         PruneFailed,
+        /// Some runtimes are not there yet, or something is held on them; `kubectl get targets` shows which.
+        Behind,
+        /// The runtime, or more runtimes than `spec.runtimes.tolerate` allows, cannot be reached. What is there stays; it is tried
+        /// again, each time after a longer delay, and at once when the kubeconfig Secret changes.
+        Unreachable,
+        /// The kubeconfig Secret of the runtime is missing, ambiguous, or holds what is not allowed. The message says what to change.
+        AccessRefused,
+        /// The kubeconfig leads to another cluster than before. Nothing is written there until somebody adopts it.
+        IdentityChanged,
+        /// Another manager keeps writing what the agent syncs. The agent has stopped; the message names the manager.
+        Contested,
+        /// There is no such runtime any more; its record stays for when it comes back.
+        Gone,
     }
 }
 

@@ -16,9 +16,9 @@ pub use conditions::{ConditionReason, ConditionType, EventReason};
 pub use crd::crds;
 pub use decision::{Decision, DecisionKind};
 pub use release_source::{
-    CatalogSpec, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource, ReleaseSourceSpec,
-    ReleaseSourceStatus, SecretReference,
+    CatalogMode, CatalogSpec, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource,
+    ReleaseSourceSpec, ReleaseSourceStatus, RuntimesSpec, RuntimesStatus, SecretReference,
 };
 pub use target::{
-    ApprovalRecord, HOME, PendingPrune, Target, TargetFields, TargetStatus, target_name,
+    ApprovalRecord, HOME, LeftOut, PendingPrune, Target, TargetFields, TargetStatus, target_name,
 };

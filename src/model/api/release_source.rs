@@ -39,6 +39,12 @@ use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
         json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
     ),
     printcolumn(name = "Revision", type_ = "string", json_path = ".status.revision"),
+    printcolumn(
+        name = "Runtimes",
+        type_ = "integer",
+        json_path = ".status.runtimes.synced",
+        priority = "1"
+    ),
     printcolumn(name = "Held", type_ = "integer", json_path = ".status.holdCount"),
     printcolumn(name = "Suspended", type_ = "boolean", json_path = ".spec.suspend"),
     printcolumn(
@@ -122,6 +128,9 @@ pub struct ReleaseSourceSpec {
     /// Where the catalog goes on this cluster.
     #[serde(default)]
     pub catalog: CatalogSpec,
+    /// What becomes of the catalogs of runtime clusters.
+    #[serde(default)]
+    pub runtimes: RuntimesSpec,
 }
 
 impl ReleaseSourceSpec {
@@ -213,6 +222,68 @@ impl Default for CatalogSpec {
     }
 }
 
+/// What becomes of the catalogs of runtime clusters: the Kymas in the catalog's namespace, each reached through the kubeconfig
+/// Secret beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RuntimesSpec {
+    /// `Off`: runtimes are not looked at. `Observe`: lifecycle-manager syncs the catalogs; the agent watches when each runtime
+    /// shows a revision, and writes nothing there. `Sync`: the agent syncs the catalogs; nobody else may.
+    pub catalog: CatalogMode,
+    /// How many runtimes may be unreachable before `Ready` says so: a number, or a share such as `10%`.
+    #[schemars(
+        length(min = 1, max = 8),
+        regex(pattern = r"^([0-9]{1,6}|[0-9]{1,3}%)$")
+    )]
+    pub tolerate: String,
+}
+
+impl Default for RuntimesSpec {
+    fn default() -> Self {
+        Self {
+            catalog: CatalogMode::Off,
+            tolerate: "10%".to_owned(),
+        }
+    }
+}
+
+impl RuntimesSpec {
+    /// Returns how many of so many runtimes may be unreachable; a share is rounded down.
+    pub fn tolerated(&self, total: usize) -> usize {
+        let number = |text: &str| text.parse::<usize>().unwrap_or(0);
+        match self.tolerate.strip_suffix('%') {
+            Some(percent) => total * number(percent).min(100) / 100,
+            None => number(&self.tolerate),
+        }
+    }
+}
+
+/// Who keeps the catalogs of runtimes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CatalogMode {
+    /// Nobody that we know of; runtimes are not looked at.
+    #[default]
+    Off,
+    /// Somebody else; it is only watched.
+    Observe,
+    /// The agent.
+    Sync,
+}
+
+/// How the runtimes of a source stand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RuntimesStatus {
+    /// All runtimes.
+    pub total: i64,
+    /// Those whose catalog is as the last revision wants it.
+    pub synced: i64,
+    /// Those that can be reached and are not there yet, or are held.
+    pub behind: i64,
+    /// Those that cannot be reached.
+    pub unreachable: i64,
+}
+
 /// How far the agent has come with a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -247,6 +318,9 @@ pub struct ReleaseSourceStatus {
     /// How many things are held in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_count: Option<i64>,
+    /// How the runtimes stand, where the source has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtimes: Option<RuntimesStatus>,
     /// The last revisions, the newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = HISTORY_MAX), extend("x-kubernetes-list-type" = "atomic"))]

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
 use crate::model::SourceName;
-use crate::model::limits::{APPROVAL_OBJECTS_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX};
+use crate::model::limits::{
+    APPROVAL_OBJECTS_MAX, LEFT_OUT_LISTED_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
+};
 
 /// The name of the cluster that the agent runs in.
 pub const HOME: &str = "home";
@@ -87,6 +89,10 @@ pub struct TargetStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub cluster_uid: Option<String>,
+    /// The uid of the cluster that the kubeconfig leads to now, while that is another one than `clusterUid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub found_cluster_uid: Option<String>,
     /// The ReleaseSource.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
@@ -115,12 +121,26 @@ pub struct TargetStatus {
     /// How many objects of this source are in step here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<i64>,
+    /// What the catalog of this runtime does not have of home's, and why: the first of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = LEFT_OUT_LISTED_MAX), extend("x-kubernetes-list-type" = "atomic"))]
+    pub left_out: Vec<LeftOut>,
     /// Deletions that wait for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_prune: Option<PendingPrune>,
     /// The deletions that a person has approved last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRecord>,
+}
+
+/// Something of home's catalog that a runtime does not get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOut {
+    /// The module, and the channel where it is only that.
+    pub what: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// A set of deletions that waits for a person.

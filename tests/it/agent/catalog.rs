@@ -6,43 +6,6 @@ use serde_json::json;
 
 use crate::support::world::{World, ready};
 
-/// Copies the example repository's modules into the world's.
-fn publish_modules(world: &World) {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo");
-    let mut folders = vec![examples.join("modules")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let relative = path
-                    .strip_prefix(&examples)
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-                    .to_owned();
-                world
-                    .repository
-                    .write(&relative, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    world.repository.write(
-        "fairway.yaml",
-        std::fs::read(examples.join("fairway.yaml")).unwrap(),
-    );
-    world.repository.publish("Publish the modules");
-}
-
-fn set_version(world: &World, from: &str, to: &str) {
-    let path = "modules/telemetry/module-release-meta.yaml";
-    let text = std::fs::read_to_string(world.repository.path().join(path)).unwrap();
-    let changed = text.replacen(&format!("version: {from}"), &format!("version: {to}"), 1);
-    assert_ne!(text, changed, "{path} names {from}");
-    world.repository.write(path, changed);
-}
-
 async fn channel(world: &World, channel: &str) -> String {
     let found: DynamicObject = world
         .kyma("ModuleReleaseMeta")
@@ -60,7 +23,7 @@ async fn channel(world: &World, channel: &str) -> String {
 #[tokio::test]
 async fn channels_move_and_what_may_not_move_is_held_against_the_live_object() {
     let world = World::new().await;
-    publish_modules(&world);
+    world.publish_modules();
     let agent = world.agent();
     world.declare(json!({})).await;
     world.until_reason("Synced").await;
@@ -103,12 +66,12 @@ async fn channels_move_and_what_may_not_move_is_held_against_the_live_object() {
         "templates come first: {order:?}"
     );
 
-    set_version(&world, "1.41.2", "1.42.0");
+    world.set_version("1.41.2", "1.42.0");
     world.publish("Move telemetry in regular").await;
     assert_eq!(channel(&world, "regular").await, "1.42.0");
 
     // Two commits later the way back is still refused, since the live object is what counts.
-    set_version(&world, "1.42.0", "1.41.2");
+    world.set_version("1.42.0", "1.41.2");
     world.repository.publish("Go back");
     world.repository.write("README.md", "unrelated");
     let source = world.publish("Unrelated").await;
@@ -134,7 +97,7 @@ async fn channels_move_and_what_may_not_move_is_held_against_the_live_object() {
 #[tokio::test]
 async fn a_published_version_that_is_changed_is_held() {
     let world = World::new().await;
-    publish_modules(&world);
+    world.publish_modules();
     let _agent = world.agent();
     world.declare(json!({})).await;
     world.until_reason("Synced").await;

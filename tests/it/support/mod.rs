@@ -2,7 +2,9 @@
 
 pub(crate) mod control_plane;
 pub(crate) mod desired;
+pub(crate) mod fleet;
 pub(crate) mod git_server;
+pub(crate) mod line;
 pub(crate) mod proxy;
 pub(crate) mod repository;
 pub(crate) mod watch;

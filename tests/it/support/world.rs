@@ -63,7 +63,7 @@ impl World {
     pub(crate) async fn on(plane: &'static ControlPlane) -> Self {
         let client = plane.client().await;
         let (name, apps) = (plane.namespace().await, plane.namespace().await);
-        install(plane, &name).await;
+        install(plane, &name, &apps).await;
         let directory = tempfile::tempdir().expect("there is room for a directory");
         let server = GitServer::start(SignIn::Password(PASSWORD));
         let repository = Repository::create(&directory.path().join("modules"));
@@ -331,7 +331,7 @@ pub(crate) fn ready(source: &ReleaseSource) -> (String, String, String) {
 }
 
 /// Installs what `deploy/` ships into a namespace of the test, in the place of `fairway-system`.
-async fn install(plane: &ControlPlane, namespace: &str) {
+async fn install(plane: &ControlPlane, namespace: &str, apps: &str) {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     for folder in ["crds", "kyma-crds"] {
         for entry in std::fs::read_dir(deploy.join(folder)).expect("deploy is part of the project")
@@ -347,14 +347,22 @@ async fn install(plane: &ControlPlane, namespace: &str) {
             }
         }
     }
-    for file in ["serviceaccount.yaml", "role.yaml", "role-apply.yaml"] {
+    for file in [
+        "serviceaccount.yaml",
+        "role.yaml",
+        "role-apply.yaml",
+        "role-runtimes.yaml",
+    ] {
         let text =
             std::fs::read_to_string(deploy.join(file)).expect("deploy is part of the project");
         // Bindings of cluster roles have no namespace; each world has its own beside the others.
-        let text = text.replace("fairway-system", namespace).replace(
-            "kind: ClusterRoleBinding\nmetadata:\n  name: fairway",
-            &format!("kind: ClusterRoleBinding\nmetadata:\n  name: {namespace}-fairway"),
-        );
+        let text = text
+            .replace("fairway-system", namespace)
+            .replace("kcp-system", apps)
+            .replace(
+                "kind: ClusterRoleBinding\nmetadata:\n  name: fairway",
+                &format!("kind: ClusterRoleBinding\nmetadata:\n  name: {namespace}-fairway"),
+            );
         plane.apply_yaml(&text).await;
     }
 }

@@ -1,0 +1,228 @@
+//! One pass over a runtime whose catalog is ours to sync, and what it tells of how the runtime stands.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::link::{Blocked, Link};
+use super::task::{Done, NO_PANIC, Rendered, RuntimeTask};
+use crate::agent::clock;
+use crate::agent::pass::{Pass, PassRequest, Presence};
+use crate::agent::record::Record;
+use crate::agent::target_task::{Listener, approve, prune_settings};
+use crate::cluster::ClusterError;
+use crate::fleet::{Published, prepare};
+use crate::model::api::{ConditionReason, Decision, DecisionKind, ReleaseSource};
+use crate::model::limits::{LEFT_OUT_LISTED_MAX, UNSERVED_INTERVAL};
+use crate::model::{ClusterUid, Hold, HoldReason};
+use crate::observe::KindObservation;
+use crate::plan::Approval;
+use crate::report::{
+    Effect, EffectResult, Origin, PassReport, RuntimeState, needs_person, target_status,
+};
+
+impl RuntimeTask {
+    /// One pass over the runtime, and its report.
+    pub(super) async fn sync(
+        &mut self,
+        resource: &ReleaseSource,
+        published: &Published,
+        rendered: &Rendered,
+        link: &mut Link,
+    ) -> Result<Done, Blocked> {
+        let blocked = |error: &ClusterError| Blocked::unreachable(error);
+        let mut record = self.memory.record.take().expect("it was loaded before");
+        let decision = Decision::of(resource);
+        let uid = link.cluster.uid().clone();
+        let adopted = decision
+            .as_ref()
+            .is_some_and(|one| one.approves(DecisionKind::Adopt, uid.as_str()));
+        if let Some(known) = record.status().cluster_uid.clone()
+            && known != uid.as_str()
+            && !adopted
+        {
+            self.memory.record = Some(record);
+            return Err(self.other_cluster(&known, &uid));
+        }
+        if !link.prepared {
+            prepare(&link.cluster, link.namespace())
+                .await
+                .map_err(|error| blocked(&error))?;
+            link.prepared = true;
+        }
+        let started = clock::now();
+        let mut effects = Vec::new();
+        let passed = self
+            .pass(
+                resource,
+                published,
+                rendered,
+                (link, &mut record, adopted),
+                &mut effects,
+            )
+            .await;
+        let (pass, failed) = match passed {
+            Ok(pass) => (Some(pass), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let report = PassReport {
+            source: &self.around.source,
+            cluster: self.name.as_str(),
+            generation: resource.metadata.generation.unwrap_or_default(),
+            requested_at: None,
+            fetched: Ok(()),
+            revision: Some(&rendered.desired.revision),
+            commit: &published.commit,
+            desired: Some(&rendered.desired),
+            plan: pass.as_ref().map(|pass| &pass.plan),
+            effects: &effects,
+            runtimes: None,
+            failed: failed.as_deref(),
+            started,
+            ended: clock::now(),
+        };
+        let mut state = state(&report, pass.as_ref(), link);
+        // What failed may be one object's trouble, or that of the whole runtime.
+        let failed = |effect: &Effect| matches!(effect.result, EffectResult::Failed(_));
+        if effects.iter().any(failed)
+            && let Err(error) = link.cluster.confirm().await
+        {
+            state = RuntimeState::Unreachable(format!("failed to {error}"));
+        }
+        let mut status = target_status(record.status(), &report);
+        let left_out = rendered.catalog.left_out.iter().take(LEFT_OUT_LISTED_MAX);
+        status.left_out = left_out.cloned().collect();
+        status.found_cluster_uid = None;
+        if status.revision != record.status().revision {
+            let gate = self.around.gate.lock().expect(NO_PANIC);
+            let wave = gate.wave(&self.name);
+            self.around
+                .outlets
+                .metrics
+                .runtime_applied(wave.as_str(), &report);
+        }
+        let written = record.write(status).await;
+        self.memory.record = written.is_ok().then_some(record);
+        written.map_err(|error| blocked(&error))?;
+        if let RuntimeState::Unreachable(message) = state {
+            let reason = ConditionReason::Unreachable;
+            let found = None;
+            return Err(Blocked {
+                reason,
+                message,
+                found,
+            });
+        }
+        // The definitions may have gone since: they are looked for again.
+        let mut next = pass.as_ref().and_then(|pass| pass.next);
+        let unserved = |hold: &Hold| hold.reason == HoldReason::KindUnknown;
+        if pass.is_some_and(|pass| pass.plan.holds.iter().any(unserved)) {
+            link.prepared = false;
+            next = next.or_else(|| Some(Instant::now() + UNSERVED_INTERVAL));
+        }
+        Ok(Done::Passed { state, next })
+    }
+
+    async fn pass(
+        &self,
+        resource: &ReleaseSource,
+        published: &Published,
+        rendered: &Rendered,
+        (link, record, adopted): (&mut Link, &mut Record, bool),
+        effects: &mut Vec<Effect>,
+    ) -> Result<Pass, ClusterError> {
+        let desired = &rendered.desired;
+        link.engine.observe(desired, &record.kinds()).await;
+        let source = &self.around.source;
+        // Nothing of ours could be there before there was a record; what cannot be listed is not known to be absent.
+        let empty = link.engine.presence_of(source) == Presence::Absent;
+        record.establish(empty, adopted).await?;
+        let trusted = record.trusted();
+        let prune = prune_settings(&resource.spec.prune);
+        let mut request = PassRequest {
+            source,
+            prune: &prune,
+            takeover: &resource.spec.takeover,
+            approval: None,
+            record: trusted.as_ref().copied().map_err(String::as_str),
+            only: None,
+            stop: &self.stop,
+        };
+        if let Some(decision) = Decision::of(resource) {
+            let plan = link.engine.plan(desired, &request);
+            approve(record, &decision, &plan).await?;
+        }
+        let approval = record.status().approval.as_ref().map(|stored| Approval {
+            digest: stored.digest.clone(),
+            objects: stored.fingerprints(),
+        });
+        request.approval = approval.as_ref();
+        let mut listener = Listener {
+            origin: Origin {
+                source,
+                cluster: self.name.as_str(),
+                revision: &desired.revision,
+                commit: &published.commit,
+            },
+            outlets: &self.around.outlets,
+            record,
+            effects,
+        };
+        link.engine
+            .pass(Arc::clone(desired), &request, &mut listener)
+            .await
+    }
+
+    fn other_cluster(&self, known: &str, found: &ClusterUid) -> Blocked {
+        Blocked {
+            reason: ConditionReason::IdentityChanged,
+            message: format!(
+                "the kubeconfig leads to another cluster than before (uid {found}, before {known}), and nothing is written there; \
+                 if that is meant: fairway adopt {} --target {} --reason '…'",
+                self.around.source, self.name
+            ),
+            found: Some(found.clone()),
+        }
+    }
+}
+
+/// Tells how the runtime stands after a pass.
+fn state(report: &PassReport<'_>, pass: Option<&Pass>, link: &Link) -> RuntimeState {
+    if let Some(failed) = report.failed {
+        return RuntimeState::Behind(format!("failed to {failed}"));
+    }
+    let unlisted = link
+        .observer
+        .view()
+        .kinds
+        .into_values()
+        .find_map(|kind| match kind {
+            KindObservation::Unlisted(reason) => Some(reason),
+            KindObservation::Listed(_) => None,
+        });
+    if let Some(reason) = unlisted {
+        return RuntimeState::Unreachable(reason);
+    }
+    if pass.is_some_and(|pass| pass.outcome.gave_up) {
+        return RuntimeState::Unreachable("it has stopped answering".to_owned());
+    }
+    if report.is_applied_in_full() {
+        return RuntimeState::Synced;
+    }
+    let Some(plan) = report.plan else {
+        return RuntimeState::Behind("nothing could be planned".to_owned());
+    };
+    if let Some(pending) = &plan.pending {
+        let reasons = pending.reasons.join("; ");
+        return RuntimeState::Held(format!("deletions wait for approval: {reasons}"));
+    }
+    let words = |hold: &Hold| format!("{}: {}", hold.what, hold.message);
+    match (
+        plan.holds.iter().find(|hold| needs_person(hold)),
+        plan.holds.first(),
+    ) {
+        (Some(hold), _) => RuntimeState::Held(words(hold)),
+        (None, Some(hold)) => RuntimeState::Behind(words(hold)),
+        (None, None) => RuntimeState::Behind("not everything is there yet".to_owned()),
+    }
+}
