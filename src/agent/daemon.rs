@@ -1,4 +1,4 @@
-//! The agent as a whole: one task pair for each ReleaseSource of its namespace, and an orderly end.
+//! The agent while it leads: one task pair for each ReleaseSource of its namespace, and an orderly end.
 //!
 //! A ReleaseSource that appears starts its tasks, one that changes is handed to them, one that goes ends them. What was
 //! applied stays: a ReleaseSource owns nothing by finalizer.
@@ -18,6 +18,7 @@ use super::bell::Bell;
 use super::heartbeat::{Heartbeat, Heartbeats};
 use super::outlets::Outlets;
 use super::pass::Engine;
+use super::replica::Ended;
 use super::source_task::{SourceState, SourceTask};
 use super::target_task::{Memory, TargetTask};
 use crate::cluster::Cluster;
@@ -26,6 +27,7 @@ use crate::model::{SourceName, limits};
 use crate::observe::Observer;
 
 /// What the agent is started with.
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The namespace whose ReleaseSources are honoured.
     pub namespace: String,
@@ -57,7 +59,7 @@ struct Running {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Makes the agent of one cluster. Nothing is sent before [`Daemon::run`].
+    /// Makes the agent of one cluster, which writes under the claim that `cluster` has. Nothing is sent before [`Daemon::run`].
     pub fn new(
         settings: Settings,
         cluster: Cluster,
@@ -87,7 +89,7 @@ impl Daemon {
     }
 
     /// Follows the ReleaseSources until told to stop; then lets what is under way end, for a bounded time.
-    pub async fn run(self) {
+    pub async fn run(self) -> Ended {
         let api: Api<ReleaseSource> =
             Api::namespaced(self.cluster.client(), &self.settings.namespace);
         let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
@@ -153,7 +155,9 @@ impl Daemon {
             .is_err()
         {
             tracing::warn!("stopped before everything under way had ended");
+            return Ended::Late;
         }
+        Ended::Well
     }
 
     fn upsert(

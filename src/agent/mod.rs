@@ -1,5 +1,6 @@
-//! The daemon: bells, fetching, passes, shutdown, and the doors to the clock and the log.
+//! The daemon: bells, fetching, passes, leases, shutdown, and the doors to the clock and the log.
 //!
+//! A replica stands by until it holds the lease, and leads while it does: for each claim there is a daemon of its own.
 //! Each ReleaseSource has a source task, which fetches and keeps the last good snapshot, and a target task for home, which
 //! passes whenever its bell rings. Bells carry no data; the full pass is the only path.
 
@@ -8,9 +9,11 @@ pub mod clock;
 mod daemon;
 mod failures;
 mod heartbeat;
+pub mod lease;
 mod outlets;
 mod pass;
 mod record;
+mod replica;
 mod source_task;
 mod target_task;
 pub mod telemetry;
@@ -20,3 +23,4 @@ pub use heartbeat::Heartbeats;
 pub use outlets::Outlets;
 pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
 pub use record::Record;
+pub use replica::{Ended, LeaseTaskDied, Replica};

@@ -31,6 +31,16 @@ type Statuses<'a, S> = (&'a S, &'a S);
 // === impl Outlets ===
 
 impl Outlets {
+    /// Returns the same outlets for as long as a claim holds: what writes to the cluster is refused with it.
+    #[must_use]
+    pub fn under(&self, cluster: Cluster) -> Self {
+        Self {
+            events: Arc::new(self.events.under(cluster.clone())),
+            cluster,
+            ..self.clone()
+        }
+    }
+
     /// Writes the line of one effect.
     pub(super) fn audit(&self, origin: &Origin<'_>, effect: &Effect) {
         if let Err(error) = self.audit.record(origin, effect) {
@@ -38,7 +48,11 @@ impl Outlets {
         }
     }
 
-    /// Stores the status of a source, if it differs.
+    /// Stores the status of a source, if it differs, over the one that is believed to be stored.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Conflict`] when another status is stored by now: another replica has led in between.
     pub(super) async fn write_source(
         &self,
         resource: &ReleaseSource,
@@ -48,14 +62,41 @@ impl Outlets {
         if !status_differs(before, after) {
             return Ok(());
         }
+        let version = resource.metadata.resource_version.as_deref();
+        let error = match self.patch_source(resource, version, after).await {
+            Err(error @ ClusterError::Conflict { .. }) => error,
+            written => return written,
+        };
+        // Mostly a person has changed something beside the status, or the watch has not shown our own last write yet.
+        let metadata = &resource.metadata;
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let stored = self.cluster.get::<ReleaseSource>(namespace, name).await?;
+        let same = stored.filter(|stored| {
+            let status = stored.status.clone().unwrap_or_default();
+            stored.metadata.uid == metadata.uid && !status_differs(&status, before)
+        });
+        let Some(stored) = same else {
+            return Err(error);
+        };
+        let version = stored.metadata.resource_version.as_deref();
+        self.patch_source(resource, version, after).await
+    }
+
+    async fn patch_source(
+        &self,
+        resource: &ReleaseSource,
+        version: Option<&str>,
+        status: &ReleaseSourceStatus,
+    ) -> Result<(), ClusterError> {
         let metadata = &resource.metadata;
         let name = metadata.name.as_deref().unwrap_or_default();
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let body = json!({
             "apiVersion": ReleaseSource::api_version(&()),
             "kind": ReleaseSource::kind(&()),
-            "metadata": {"name": name, "uid": metadata.uid},
-            "status": after,
+            "metadata": {"name": name, "uid": metadata.uid, "resourceVersion": version},
+            "status": status,
         });
         let patch = (Patch::Apply, &body);
         let manager = names::MANAGER_STATUS;

@@ -2,9 +2,13 @@
 //!
 //! It is what makes pruning safe over restarts: which cluster this is, and which kinds were ever applied there. So it is
 //! written before the first object of a kind is applied, and without it nothing is pruned.
+//!
+//! Every write carries the resourceVersion that was seen last. When somebody else has written in between (a replica that took
+//! over, `fairway sync`), the write is refused, the record is taken as it is stored now, and the pass begins anew with it.
 
 use std::collections::BTreeSet;
 
+use kube::ResourceExt;
 use serde_json::json;
 
 use crate::cluster::{Cluster, ClusterError, Patch};
@@ -17,7 +21,8 @@ pub struct Record {
     namespace: String,
     source: SourceName,
     status: TargetStatus,
-    exists: bool,
+    /// The version that `status` was stored with; none where there is no Target.
+    version: Option<String>,
 }
 
 // === impl Record ===
@@ -36,7 +41,7 @@ impl Record {
             cluster: cluster.clone(),
             namespace: namespace.to_owned(),
             source: source.clone(),
-            exists: found.is_some(),
+            version: found.as_ref().and_then(ResourceExt::resource_version),
             status: found.and_then(|target| target.status).unwrap_or_default(),
         })
     }
@@ -78,7 +83,7 @@ impl Record {
     pub async fn establish(&mut self, empty: bool, adopted: bool) -> Result<(), ClusterError> {
         let ours = self.status.cluster_uid.as_deref() == Some(self.cluster.uid().as_str());
         let claim = adopted || (self.status.cluster_uid.is_none() && empty);
-        if ours || (self.exists && !claim) {
+        if ours || (self.version.is_some() && !claim) {
             return Ok(());
         }
         let mut status = self.status.clone();
@@ -120,22 +125,26 @@ impl Record {
     }
 
     /// Stores a status, if it differs from what is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Conflict`] when another status was stored in between; that is what this record has then.
     pub async fn write(&mut self, status: TargetStatus) -> Result<(), ClusterError> {
-        if self.exists && !status_differs(&self.status, &status) {
+        if self.version.is_some() && !status_differs(&self.status, &status) {
             return Ok(());
         }
-        let name = target_name(&self.source, HOME);
-        if !self.exists {
-            self.create(&name).await?;
+        if self.version.is_none() {
+            self.create().await?;
         }
+        let name = target_name(&self.source, HOME);
         let body = json!({
             "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
             "kind": "Target",
-            "metadata": {"name": name},
+            "metadata": {"name": name, "resourceVersion": self.version},
             "status": status,
         });
         let patch = (Patch::Apply, &body);
-        match self
+        let written = self
             .cluster
             .patch::<Target>(
                 &self.namespace,
@@ -144,16 +153,23 @@ impl Record {
                 names::MANAGER_STATUS,
                 patch,
             )
-            .await
-        {
-            Ok(_) => {
+            .await;
+        match written {
+            Ok(target) => {
+                self.version = target.resource_version();
                 self.status = status;
                 Ok(())
+            }
+            Err(error @ ClusterError::Conflict { .. }) => {
+                *self = Self::load(&self.cluster, &self.namespace, &self.source).await?;
+                // Our own write, whose first answer was lost.
+                let ours = self.version.is_some() && !status_differs(&self.status, &status);
+                if ours { Ok(()) } else { Err(error) }
             }
             Err(error) => {
                 // Deleted under our feet: the next write creates it anew, but without the trust that it had.
                 if matches!(error, ClusterError::NotFound { .. }) {
-                    self.exists = false;
+                    self.version = None;
                     self.status = TargetStatus::default();
                 }
                 Err(error)
@@ -161,13 +177,18 @@ impl Record {
         }
     }
 
-    async fn create(&mut self, name: &str) -> Result<(), ClusterError> {
-        let target = Target::new(name, TargetFields {});
+    async fn create(&mut self) -> Result<(), ClusterError> {
+        let target = Target::new(&target_name(&self.source, HOME), TargetFields {});
         match self.cluster.create(&self.namespace, &target).await {
-            // Created by an attempt whose answer was lost: it is there, which is all that was wanted.
-            Ok(_) | Err(ClusterError::Conflict { .. }) => {
-                self.exists = true;
+            Ok(target) => {
+                self.version = target.resource_version();
                 Ok(())
+            }
+            Err(error @ ClusterError::Conflict { .. }) => {
+                *self = Self::load(&self.cluster, &self.namespace, &self.source).await?;
+                // Created by an attempt whose answer was lost: it is there and empty, which is all that was wanted.
+                let empty = !status_differs(&self.status, &TargetStatus::default());
+                if empty { Ok(()) } else { Err(error) }
             }
             Err(error) => Err(error),
         }

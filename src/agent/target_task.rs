@@ -135,7 +135,7 @@ impl TargetTask {
         let generation = resource.metadata.generation.unwrap_or_default();
         let after = source_suspended(&before, generation);
         let written = self.outlets.write_source(resource, &before, &after).await;
-        self.memory.status = Some(if written.is_ok() { after } else { before });
+        self.memory.status = believed(&written, before, after);
         written.err().map(|error| {
             tracing::warn!(source.name = %self.source, %error, "failed to write the status");
             Instant::now() + limits::FAILURE_DELAY_MIN
@@ -280,12 +280,7 @@ impl TargetTask {
             None => Ok(()),
         };
         let source = self.outlets.write_source(resource, &before, &after).await;
-        let stored = if source.is_ok() {
-            after.clone()
-        } else {
-            before.clone()
-        };
-        self.memory.status = Some(stored);
+        self.memory.status = believed(&source, before.clone(), after.clone());
         let changes = ((&before, &after), (&target_before, &target_after));
         self.outlets.tell(resource, changes, &report).await;
         target.and(source)
@@ -297,6 +292,15 @@ impl TargetTask {
             .as_ref()
             .map(|record| record.status().clone())
             .unwrap_or_default()
+    }
+}
+
+/// Returns the status that is believed to be stored after an attempt to write it; none when another one is.
+fn believed<S>(written: &Result<(), ClusterError>, before: S, after: S) -> Option<S> {
+    match written {
+        Ok(()) => Some(after),
+        Err(ClusterError::Conflict { .. }) => None,
+        Err(_) => Some(before),
     }
 }
 

@@ -7,6 +7,7 @@
 //! To add a command: write its arguments and a `run` in a file of its own, and list it in [`arguments::Command`].
 
 mod agent;
+mod alone;
 mod approve;
 mod arguments;
 mod connection;
@@ -17,6 +18,7 @@ mod explain;
 mod failure;
 mod generate;
 mod get;
+mod identity;
 mod pages;
 mod plan;
 mod progress;
@@ -24,6 +26,7 @@ mod reconcile;
 mod repository;
 mod resources;
 mod run;
+mod signals;
 mod suspend;
 mod sync;
 mod terminal;

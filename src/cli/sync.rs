@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::alone::{Alone, refuse_if_held};
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -18,6 +19,7 @@ use super::repository::{RepositoryArguments, warn_about};
 use super::resources::parse_duration;
 use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
 use crate::cluster::{Cluster, ClusterError};
+use crate::desired::Desired;
 use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
 use crate::model::{ComponentName, GroupKind, HoldReason};
@@ -49,13 +51,14 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     let repository = &arguments.repository;
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
+    refuse_if_held(&cluster, &namespace).await?;
     refuse_beside_agent(&cluster, &namespace, repository).await?;
     let snapshot = repository.working_tree()?;
     let bell = Arc::new(Notify::new());
     let rung = Arc::clone(&bell);
     let observer = Observer::start(cluster.clone(), move || rung.notify_one());
-    let mut engine = Engine::new(cluster.clone(), observer);
-    let mut record = Record::load(&cluster, &namespace, &repository.source)
+    let mut engine = Engine::new(cluster.clone(), observer.clone());
+    let record = Record::load(&cluster, &namespace, &repository.source)
         .await
         .map_err(Failure::of)?;
     let options = repository.options();
@@ -86,34 +89,73 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     if !arguments.yes && !confirmed(&cluster, context)? {
         return Err(Failure::Misuse("nothing was changed".to_owned()));
     }
-    let unseen = presence != Presence::Present;
-    record.establish(unseen, false).await.map_err(Failure::of)?;
-    let deadline = Instant::now() + arguments.timeout;
-    loop {
-        let progress = if context.interactive {
-            ProgressBar::new(0)
-        } else {
-            ProgressBar::hidden()
-        };
-        let mut listener = Listener {
-            record: &mut record,
-            lines: Vec::new(),
-            progress,
-        };
-        let pass = engine
-            .pass(Arc::clone(&desired), &request, &mut listener)
-            .await;
-        let lines = std::mem::take(&mut listener.lines);
-        listener.progress.finish_and_clear();
-        for line in lines {
-            writeln!(context.out, "{line}")?;
+    let alone = Alone::begin(&cluster, &namespace, context).await?;
+    let cluster = alone.on(&cluster);
+    let work = Work {
+        engine: Engine::new(cluster.clone(), observer),
+        desired,
+        unseen: presence != Presence::Present,
+        deadline: Instant::now() + arguments.timeout,
+        bell,
+    };
+    let request = PassRequest {
+        stop: &alone.stop,
+        ..request
+    };
+    let worked = match Record::load(&cluster, &namespace, &repository.source).await {
+        Ok(record) => work.run(record, &request, context).await,
+        Err(error) => Err(Failure::of(error)),
+    };
+    let told = alone.told_to_end();
+    alone.end().await;
+    told.map_or(worked, Err)
+}
+
+/// What is done once somebody has agreed and the lease is held.
+struct Work {
+    engine: Engine,
+    desired: Arc<Desired>,
+    /// Whether no object of the source is known to be there.
+    unseen: bool,
+    deadline: Instant,
+    bell: Arc<Notify>,
+}
+
+impl Work {
+    async fn run(
+        mut self,
+        mut record: Record,
+        request: &PassRequest<'_>,
+        context: &mut Context,
+    ) -> Result<Exit, Failure> {
+        let established = record.establish(self.unseen, false).await;
+        established.map_err(Failure::of)?;
+        loop {
+            let progress = if context.interactive {
+                ProgressBar::new(0)
+            } else {
+                ProgressBar::hidden()
+            };
+            let mut listener = Listener {
+                record: &mut record,
+                lines: Vec::new(),
+                progress,
+            };
+            let desired = Arc::clone(&self.desired);
+            let pass = self.engine.pass(desired, request, &mut listener).await;
+            let lines = std::mem::take(&mut listener.lines);
+            listener.progress.finish_and_clear();
+            for line in lines {
+                writeln!(context.out, "{line}")?;
+            }
+            let pass = pass.map_err(Failure::of)?;
+            let over = Instant::now() >= self.deadline || request.stop.is_cancelled();
+            if over || !is_on_its_way(&pass.plan) {
+                write!(context.err, "{}", pass.plan.explain())?;
+                return Ok(conclusion(&pass.plan));
+            }
+            wait_for_change(&self.bell, &pass, self.deadline, request.stop).await;
         }
-        let pass = pass.map_err(Failure::of)?;
-        if !is_on_its_way(&pass.plan) || Instant::now() >= deadline {
-            write!(context.err, "{}", pass.plan.explain())?;
-            return Ok(conclusion(&pass.plan));
-        }
-        wait_for_change(&bell, &pass, deadline).await;
     }
 }
 
@@ -178,10 +220,11 @@ fn conclusion(plan: &Plan) -> Exit {
     if all { Exit::Ok } else { Exit::Found }
 }
 
-async fn wait_for_change(bell: &Notify, pass: &Pass, deadline: Instant) {
+async fn wait_for_change(bell: &Notify, pass: &Pass, deadline: Instant, stop: &CancellationToken) {
     let until = pass.next.map_or(deadline, |next| next.min(deadline));
     tokio::select! {
         () = bell.notified() => {}
+        () = stop.cancelled() => {}
         () = tokio::time::sleep_until(until) => {}
     }
 }

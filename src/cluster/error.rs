@@ -124,6 +124,13 @@ pub enum ClusterError {
         /// What is wrong with it.
         message: String,
     },
+    /// The process does not hold the lease any more under which this write was begun; nothing was sent, or what was sent was
+    /// given up before its answer.
+    #[error("failed to {request}: this process does not hold the lease any more")]
+    ClaimLost {
+        /// The request in words.
+        request: String,
+    },
     /// The cluster is not the one that was expected.
     #[error("this is cluster {found}, but {expected} was expected")]
     Identity {
@@ -170,6 +177,8 @@ impl ClusterError {
             | Self::Immutable { .. }
             | Self::Invalid { .. }
             | Self::AnswerTooLarge { .. }
+            // Whoever leads next decides anew.
+            | Self::ClaimLost { .. }
             | Self::Identity { .. }
             | Self::Settings { .. } => false,
         }

@@ -151,3 +151,20 @@ pub const SERVER_CONNECTION_DEADLINE: Duration = Duration::from_secs(10);
 /// Requests that fail one after another in a way that may pass, after which a pass leaves the rest for later: two rounds of
 /// everything that may be in flight.
 pub const FAILURES_IN_A_ROW_MAX: usize = 2 * CLUSTER_CONCURRENCY;
+
+/// Life of a lease after its last renewal, which is what a takeover from a killed agent takes at most.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Shortest life of a lease that can be asked for: its parts below are still longer than requests usually take.
+pub const LEASE_DURATION_MIN: Duration = Duration::from_secs(2);
+/// Longest life of a lease that can be asked for, and that a lease of somebody else is believed to have.
+pub const LEASE_DURATION_MAX: Duration = Duration::from_secs(300);
+/// A lease is renewed after this part of its life: 15 s / 3 = 5 s, one request.
+pub const LEASE_RENEW_PART: u32 = 3;
+/// Effects end this part of its life before a lease can expire: 15 s / 5 = 3 s, at 12 s after the last renewal was sent. It is
+/// for what is on the wire then, and for clocks that do not run equally fast.
+pub const LEASE_GRACE_PART: u32 = 5;
+/// Time for one request on a lease: 15 s / 5 = 3 s. From the renewal at 5 s to the end of effects at 12 s one may hang, and
+/// there is a pause and time for another.
+pub const LEASE_REQUEST_PART: u32 = 5;
+/// Pause after a request on a lease that has failed: 15 s / 15 = 1 s.
+pub const LEASE_RETRY_PART: u32 = 15;

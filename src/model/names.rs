@@ -30,6 +30,10 @@ pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
 pub const MANAGER: &str = "fairway";
 /// Field manager of the status of our own resources.
 pub const MANAGER_STATUS: &str = "fairway-status";
+/// Field manager of leases.
+pub const MANAGER_LEASE: &str = "fairway-lease";
+/// The Lease of the agent that acts for home, in the agent's own namespace.
+pub const LEASE_HOME: &str = "fairway-home";
 
 /// API group of Kyma's kinds.
 pub const KYMA_GROUP: &str = "operator.kyma-project.io";

@@ -1,6 +1,7 @@
 //! Metrics: one registry, and labels of which there are few. No label holds a commit, an object or a message.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -26,6 +27,22 @@ pub struct Metrics {
     holds: Family<HoldLabels, Gauge>,
     commit_to_applied: Histogram,
     last_applied: Family<SourceLabel, Gauge<f64, AtomicU64>>,
+    lease_holder: Family<HolderLabels, Gauge>,
+    lease_transitions: Family<LeaseLabel, Gauge>,
+    lease_remaining: Family<LeaseLabel, Gauge<f64, AtomicU64>>,
+}
+
+/// One lease as it is at the moment of a scrape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaseMeasure<'a> {
+    /// Its name.
+    pub lease: &'a str,
+    /// Who holds it, as the lease says; none when nobody does.
+    pub holder: Option<&'a str>,
+    /// How often it was taken.
+    pub transitions: i32,
+    /// How long this process may act if it is not renewed any more; zero when it does not hold it.
+    pub remaining: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,6 +66,17 @@ struct ActionLabels {
 struct HoldLabels {
     source: String,
     reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeaseLabel {
+    lease: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HolderLabels {
+    lease: String,
+    holder: String,
 }
 
 impl Default for Metrics {
@@ -75,8 +103,12 @@ impl Metrics {
                 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 86_400.0,
             ]),
             last_applied: Family::default(),
+            lease_holder: Family::default(),
+            lease_transitions: Family::default(),
+            lease_remaining: Family::default(),
         };
         metrics.register();
+        metrics.register_leases();
         metrics
     }
 
@@ -121,6 +153,53 @@ impl Metrics {
             "The version that runs",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
+    }
+
+    fn register_leases(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "lease_holder",
+            "Who holds the lease, as this replica sees it",
+            self.lease_holder.clone(),
+        );
+        registry.register(
+            "lease_transitions",
+            "How often the lease was taken",
+            self.lease_transitions.clone(),
+        );
+        registry.register_with_unit(
+            "lease_remaining",
+            "How long this replica may act if it can not renew the lease any more; 0 while it stands by",
+            Unit::Seconds,
+            self.lease_remaining.clone(),
+        );
+    }
+
+    /// Measures a lease.
+    pub fn lease(&self, measure: &LeaseMeasure<'_>) {
+        let lease = || LeaseLabel {
+            lease: measure.lease.to_owned(),
+        };
+        self.lease_holder.clear();
+        if let Some(holder) = measure.holder {
+            let labels = HolderLabels {
+                lease: measure.lease.to_owned(),
+                holder: holder.to_owned(),
+            };
+            self.lease_holder.get_or_create(&labels).set(1);
+        }
+        self.lease_transitions
+            .get_or_create(&lease())
+            .set(measure.transitions.into());
+        self.lease_remaining
+            .get_or_create(&lease())
+            .set(measure.remaining.as_secs_f64());
+    }
+
+    /// Forgets the gauges of all sources, when this replica does not follow them any more: another one's are right.
+    pub fn stands_by(&self) {
+        self.holds.clear();
+        self.last_applied.clear();
     }
 
     /// Counts a fetch.

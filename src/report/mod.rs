@@ -16,5 +16,5 @@ mod verdict;
 pub use audit::{AuditLog, Origin};
 pub use conditions::{source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
-pub use metrics::Metrics;
+pub use metrics::{LeaseMeasure, Metrics};
 pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};

@@ -381,6 +381,9 @@ impl Agent {
                 .open(path);
             Stdio::from(file.expect("the log can be written"))
         };
+        // One that is killed and started again keeps its name, as a container in its pod does, and goes on at once.
+        let named = arguments.contains(&"--identity");
+        let identity: &[&str] = if named { &[] } else { &["--identity", "agent"] };
         let child = command()
             .arg("--kubeconfig")
             .arg(kubeconfig)
@@ -393,6 +396,7 @@ impl Agent {
                 "--cache-dir",
             ])
             .arg(directory.join("cache"))
+            .args(identity)
             .args(arguments)
             .stdout(open(&audit))
             .stderr(open(&log))
