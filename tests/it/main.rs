@@ -12,6 +12,7 @@ mod cluster;
 mod crash;
 mod desired;
 mod kubectl_parity;
+mod lease;
 mod observe;
 mod prune_safety;
 mod readme;

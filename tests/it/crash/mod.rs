@@ -4,6 +4,6 @@
 //! `make test` takes a representative set: every write, on both sides, and some of the reads. `FAIRWAY_CRASH_POINTS=all`
 //! (`make crash`) takes all.
 
-mod history;
+pub(crate) mod history;
 mod points;
-mod stage;
+pub(crate) mod stage;

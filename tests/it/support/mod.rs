@@ -3,6 +3,7 @@
 pub(crate) mod control_plane;
 pub(crate) mod desired;
 pub(crate) mod git_server;
+pub(crate) mod http;
 pub(crate) mod proxy;
 pub(crate) mod repository;
 pub(crate) mod watch;

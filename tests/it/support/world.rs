@@ -363,7 +363,7 @@ async fn install(plane: &ControlPlane, namespace: &str) {
     clippy::disallowed_methods,
     reason = "the agent is tested as the process that it is"
 )]
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
     command.env_remove("KUBECONFIG");
     command
@@ -372,7 +372,13 @@ fn command() -> Command {
 // === impl Agent ===
 
 impl Agent {
-    fn start(kubeconfig: &Path, namespace: &str, directory: &Path, arguments: &[&str]) -> Self {
+    /// Starts the agent for a namespace, with its folders and files in a directory.
+    pub(crate) fn start(
+        kubeconfig: &Path,
+        namespace: &str,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Self {
         let (log, audit) = (directory.join("agent.log"), directory.join("audit.jsonl"));
         let open = |path: &Path| {
             let file = std::fs::OpenOptions::new()
