@@ -6,6 +6,8 @@
 //!
 //! A guard does not fence: a request that is on the wire arrives. That is what preconditions are for.
 
+use http::{Method, Request};
+use kube::client::Body;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -82,6 +84,22 @@ impl Guard {
         let held = held.as_ref().filter(|held| held.claim == self.claim)?;
         (Instant::now() < held.effects_end).then_some(held.effects_end)
     }
+}
+
+/// Returns a client that refuses whatever is not a GET: what is under a claim writes through the door that asks for it.
+pub(super) fn read_only(client: kube::Client) -> kube::Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            if request.method() == Method::GET {
+                client.send(request).await.map_err(tower::BoxError::from)
+            } else {
+                Err("under a claim, writes take the methods of Cluster".into())
+            }
+        }
+    });
+    kube::Client::new(service, namespace)
 }
 
 /// Makes the error for a write that no claim covers any more.

@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::answer::Envelope;
 use super::body_limit::BodyLimit;
-use super::claim::{Guard, refusal};
+use super::claim::{Guard, read_only, refusal};
 use super::discovery::Discovery;
 use super::error::{ClusterError, Words};
 use crate::model::{ClusterUid, limits};
@@ -136,9 +136,13 @@ impl Cluster {
     }
 
     /// Returns kube's client, for watches and for kube's own helpers that read. Answers are limited in size, but deadlines,
-    /// turns and retries are then the caller's, and no claim is asked: writes take the methods of this type.
+    /// turns and retries are then the caller's. Under a claim it refuses to write: that takes the methods of this type.
     pub fn client(&self) -> kube::Client {
-        self.inner.client.clone()
+        let client = self.inner.client.clone();
+        match self.guard {
+            Some(_) => read_only(client),
+            None => client,
+        }
     }
 
     pub(super) fn discovery(&self) -> &Discovery {

@@ -101,13 +101,16 @@ impl KeptLease {
 
     /// Waits for the end of the task, which nobody has asked for.
     pub async fn died(&mut self) {
-        let _ = (&mut self.task).await;
+        // A handle may be awaited to its end once only.
+        if !self.task.is_finished() {
+            let _ = (&mut self.task).await;
+        }
     }
 
     /// Gives the lease back, so that the next one need not wait for its end. What it guards must have ended.
     pub async fn give_back(mut self) {
         self.give_back.cancel();
-        let _ = (&mut self.task).await;
+        self.died().await;
     }
 }
 

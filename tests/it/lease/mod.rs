@@ -3,6 +3,7 @@
 mod faults;
 mod handover;
 mod quiet;
+mod record;
 mod replicas;
 mod sync;
 mod two_leaders;

@@ -24,7 +24,8 @@ async fn an_idle_leader_renews_and_who_stands_by_is_silent() {
     );
     // A first renewal, so that what the pass has begun has ended.
     renewals(&one, &path, 1).await;
-    (one.proxy.forget(), two.proxy.forget());
+    one.proxy.forget();
+    two.proxy.forget();
     renewals(&one, &path, 5).await;
     let seen: Vec<String> = one
         .proxy

@@ -9,7 +9,7 @@ use crate::support::proxy::{Proxy, Seen};
 use crate::support::world::{Agent, World, signal};
 
 /// A life of the lease that is over soon, and still long for two busy cores.
-pub(super) const SHORT: &str = "4s";
+pub(super) const SHORT: &str = "5s";
 /// A life of the lease that no test waits for.
 pub(super) const LONG: &str = "300s";
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
@@ -100,7 +100,7 @@ pub(super) async fn until_lease(
     let waiting = await_condition(leases(world), "fairway-home", condition);
     match tokio::time::timeout(PATIENCE, waiting).await {
         Ok(lease) => lease.unwrap().unwrap(),
-        Err(_) => panic!(
+        Err(tokio::time::error::Elapsed { .. }) => panic!(
             "the lease is not so: {what}; {:?}",
             leases(world).get_opt("fairway-home").await
         ),
