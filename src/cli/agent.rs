@@ -159,3 +159,21 @@ fn parse_lease_duration(text: &str) -> Result<Duration, String> {
     }
     Ok(duration)
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("15s", Some(15))]
+    #[case("1m", Some(60))]
+    #[case("1s", None)]
+    #[case("1500ms", None)]
+    #[case("6m", None)]
+    fn a_lease_lasts_whole_seconds_within_limits(#[case] text: &str, #[case] seconds: Option<u64>) {
+        let parsed = parse_lease_duration(text).ok();
+        assert_eq!(parsed.map(|duration| duration.as_secs()), seconds);
+    }
+}

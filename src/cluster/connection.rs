@@ -130,6 +130,16 @@ impl Cluster {
         }
     }
 
+    /// Puts the connection to another cluster under the claim that this one is under, if it is under any: who acts for a
+    /// home acts for its runtimes.
+    #[must_use]
+    pub fn share_claim(&self, other: &Self) -> Self {
+        Self {
+            inner: Arc::clone(&other.inner),
+            guard: self.guard.clone(),
+        }
+    }
+
     /// Returns the identity of the cluster.
     pub fn uid(&self) -> &ClusterUid {
         &self.inner.uid

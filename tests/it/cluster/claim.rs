@@ -72,6 +72,10 @@ async fn without_a_claim_every_write_is_refused_and_reads_go_on() {
     proxy.forget();
 
     is_refused(cluster.apply(&object, &[]).await);
+    let other = Cluster::connect(proxy.config(), None).await.unwrap();
+    let other = cluster.share_claim(&other);
+    is_refused(other.create(&namespace, &found).await);
+    proxy.forget();
     let (uid, version) = (answer.metadata.uid.unwrap(), "1");
     is_refused(cluster.delete(&object.key, &uid, version).await);
     is_refused(cluster.create(&namespace, &found).await);

@@ -9,7 +9,7 @@ use crate::support::world::{World, command, signal};
 
 fn arguments(world: &World) -> [String; 5] {
     let directory = world.repository.path().to_str().unwrap().to_owned();
-    ["sync", &directory, "--source", "by-hand", "--yes"].map(str::to_owned)
+    ["sync", &directory, "--source", &world.name, "--yes"].map(str::to_owned)
 }
 
 fn sync(world: &World) -> (i32, String, String) {
