@@ -117,6 +117,11 @@ async fn a_commit_that_changes_no_object_writes_the_statuses_and_nothing_else() 
     world.config_map("c7", "c7-2", "two");
     world.publish("Change one of eighty").await;
     assert_eq!(on_objects(&world).len(), 1);
+    // Nobody else has written the statuses, so that no write of them has met another one.
+    let read_again = world
+        .proxy
+        .count("GET", &format!("/releasesources/{}", world.name));
+    assert_eq!(read_again, 0);
 }
 
 #[tokio::test]
