@@ -26,13 +26,13 @@ enum Side {
 
 /// How the play ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Ending {
-    scenery: String,
-    history: History,
+pub(super) struct Ending {
+    pub(super) scenery: String,
+    pub(super) history: History,
 }
 
 /// Plays undisturbed; returns the agent's requests from its start until all is settled, and the ending.
-async fn undisturbed() -> (Vec<Seen>, Ending) {
+pub(super) async fn undisturbed() -> (Vec<Seen>, Ending) {
     let world = World::new().await;
     stage::set(&world).await;
     let commit = stage::act(&world);

@@ -8,6 +8,12 @@ pub(crate) mod repository;
 pub(crate) mod watch;
 pub(crate) mod world;
 
+/// Says something to who looks on; a test that passes shows it only with `--nocapture`.
+pub(crate) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Reads a variable of the environment that steers the tests.
 #[expect(
     clippy::disallowed_methods,

@@ -406,6 +406,11 @@ impl Agent {
         self.child.id()
     }
 
+    /// Returns whether the process has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
     /// Kills the process as the kernel does when memory runs out.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
