@@ -201,7 +201,7 @@ fn is_unserved(error: &ClusterError) -> bool {
 }
 
 fn words<'a>(request: &'a str, key: &ObjectKey) -> Words<'a> {
-    let secret = key.kind.group.is_empty() && key.kind.kind == "Secret";
+    let secret = key.kind.is_secret();
     Words { request, secret }
 }
 

@@ -43,6 +43,7 @@ struct Line<'a> {
     author: &'a str,
     action: &'static str,
     object: &'a ObjectKey,
+    /// Left out for a Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a str>,
     why: &'static str,
@@ -98,7 +99,10 @@ impl<'a> Line<'a> {
             author: &origin.commit.author,
             action: effect.kind.as_str(),
             object: &effect.key,
-            digest: effect.digest.as_deref(),
+            digest: effect
+                .digest
+                .as_deref()
+                .filter(|_| !effect.key.kind.is_secret()),
             why,
             details,
             result: effect.result.as_str(),

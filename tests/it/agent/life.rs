@@ -108,7 +108,7 @@ async fn the_private_port_answers_and_no_secret_is_told_anywhere() {
 }
 
 /// Reads a page of a plain HTTP server.
-fn get(address: &str, path: &str) -> String {
+pub(super) fn get(address: &str, path: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
