@@ -132,6 +132,14 @@ pub enum ClusterError {
         /// The uid that was found.
         found: ClusterUid,
     },
+    /// The name of the server leads where nobody's cluster is.
+    #[error("the address of {host} is refused: {reason}")]
+    Address {
+        /// The name.
+        host: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// The connection settings cannot be used.
     #[error("the connection settings cannot be used")]
     Settings {
@@ -171,6 +179,7 @@ impl ClusterError {
             | Self::Invalid { .. }
             | Self::AnswerTooLarge { .. }
             | Self::Identity { .. }
+            | Self::Address { .. }
             | Self::Settings { .. } => false,
         }
     }
