@@ -20,10 +20,12 @@ use super::outlets::Outlets;
 use super::pass::Engine;
 use super::source_task::{SourceState, SourceTask};
 use super::target_task::{Memory, TargetTask};
+use super::webhooks::WebhookTask;
 use crate::cluster::Cluster;
 use crate::model::api::ReleaseSource;
 use crate::model::{SourceName, limits};
 use crate::observe::Observer;
+use crate::server::webhook::Routes;
 
 /// What the agent is started with.
 pub struct Settings {
@@ -31,6 +33,8 @@ pub struct Settings {
     pub namespace: String,
     /// Where mirrors are kept.
     pub cache: PathBuf,
+    /// The routing table of the webhook port; none when this agent does not listen on one.
+    pub webhooks: Option<Routes>,
 }
 
 /// The running agent.
@@ -194,7 +198,8 @@ impl Daemon {
         let stop = self.stop.child_token();
         let (resource_sender, resource) = watch::channel(Arc::new(resource));
         let (state_sender, state) = watch::channel(SourceState::default());
-        let bell = Bell::default();
+        let (bell, announced) = (Bell::default(), Bell::default());
+        let (unannounced_sender, unannounced) = watch::channel(None);
         self.bells().insert(source.clone(), bell.clone());
         let source_task = SourceTask {
             source: source.clone(),
@@ -205,6 +210,18 @@ impl Daemon {
             state: state_sender,
             target: bell.clone(),
             metrics: Arc::clone(&self.outlets.metrics),
+            announced: announced.clone(),
+            unannounced: unannounced_sender,
+            stop: stop.clone(),
+        };
+        let webhook_task = WebhookTask {
+            source: source.clone(),
+            cluster: self.cluster.clone(),
+            namespace: self.settings.namespace.clone(),
+            resource: resource.clone(),
+            routes: self.settings.webhooks.clone(),
+            announced,
+            unannounced,
             stop: stop.clone(),
         };
         let target_task = TargetTask {
@@ -222,6 +239,7 @@ impl Daemon {
             memory: Memory::default(),
         };
         tasks.spawn(source_task.run());
+        tasks.spawn(webhook_task.run());
         tasks.spawn(target_task.run());
         Running {
             resource: resource_sender,

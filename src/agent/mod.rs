@@ -1,9 +1,10 @@
 //! The daemon: bells, fetching, passes, shutdown, and the doors to the clock and the log.
 //!
 //! Each ReleaseSource has a source task, which fetches and keeps the last good snapshot, and a target task for home, which
-//! passes whenever its bell rings. Bells carry no data; the full pass is the only path.
+//! passes whenever its bell rings; a webhook task rings the source task's. Bells carry no data; the full pass is the only path.
 
 mod bell;
+mod burst;
 pub mod clock;
 mod daemon;
 mod failures;
@@ -14,9 +15,11 @@ mod record;
 mod source_task;
 mod target_task;
 pub mod telemetry;
+mod webhooks;
 
 pub use daemon::{Daemon, Settings};
 pub use heartbeat::Heartbeats;
 pub use outlets::Outlets;
 pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
 pub use record::Record;
+pub use webhooks::keys_of;

@@ -25,6 +25,14 @@ pub struct Outlets {
     pub metrics: Arc<Metrics>,
 }
 
+/// Leaves `status.webhook` to the task that owns it.
+fn without_webhook(status: &ReleaseSourceStatus) -> ReleaseSourceStatus {
+    ReleaseSourceStatus {
+        webhook: None,
+        ..status.clone()
+    }
+}
+
 /// A status before and after.
 type Statuses<'a, S> = (&'a S, &'a S);
 
@@ -45,7 +53,8 @@ impl Outlets {
         before: &ReleaseSourceStatus,
         after: &ReleaseSourceStatus,
     ) -> Result<(), ClusterError> {
-        if !status_differs(before, after) {
+        let (before, after) = (without_webhook(before), without_webhook(after));
+        if !status_differs(&before, &after) {
             return Ok(());
         }
         let metadata = &resource.metadata;

@@ -42,6 +42,10 @@ pub(super) struct SourceTask {
     pub(super) state: watch::Sender<SourceState>,
     pub(super) target: Bell,
     pub(super) metrics: Arc<Metrics>,
+    /// Rung by the webhook.
+    pub(super) announced: Bell,
+    /// Hears of revisions that a poll has found by itself.
+    pub(super) unannounced: watch::Sender<Option<String>>,
     pub(super) stop: CancellationToken,
 }
 
@@ -70,6 +74,8 @@ impl SourceTask {
         let changed = Arc::new(Notify::new());
         let mut origin: Option<(ReleaseSourceSpec, Origin)> = None;
         let mut failures = 0;
+        // Whether anything but the timer has asked for the next attempt; nobody has announced what the first one finds.
+        let mut asked = true;
         loop {
             let resource = Arc::clone(&self.resource.borrow_and_update());
             let wanted = Wanted::of(&resource);
@@ -85,33 +91,57 @@ impl SourceTask {
                     () = self.stop.cancelled() => return,
                 };
                 failures = if attempt.is_ok() { 0 } else { failures + 1 };
+                if !asked {
+                    self.tell_unannounced(&attempt);
+                }
+                asked &= attempt.is_err();
                 self.publish(attempt, &wanted);
             }
             let pause = pause(&wanted.spec, failures);
-            if self
-                .idle(&wanted, Instant::now() + pause, &changed)
-                .await
-                .is_err()
-            {
-                return;
+            match self.idle(&wanted, Instant::now() + pause, &changed).await {
+                Ok(by_somebody) => asked |= by_somebody,
+                Err(()) => return,
             }
         }
     }
 
-    /// Waits for a reason to try again; an error means that it is time to end.
-    async fn idle(&mut self, wanted: &Wanted, until: Instant, changed: &Notify) -> Result<(), ()> {
+    /// Waits for a reason to try again, and says whether it is another than the timer; an error means that it is time to end.
+    async fn idle(
+        &mut self,
+        wanted: &Wanted,
+        until: Instant,
+        changed: &Notify,
+    ) -> Result<bool, ()> {
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return Err(()),
-                () = tokio::time::sleep_until(until) => return Ok(()),
-                () = changed.notified() => return Ok(()),
+                () = tokio::time::sleep_until(until) => return Ok(false),
+                () = changed.notified() => return Ok(true),
+                () = self.announced.rung() => return Ok(true),
                 result = self.resource.changed() => {
                     result.map_err(drop)?;
                     if Wanted::of(&self.resource.borrow_and_update()) != *wanted {
-                        return Ok(());
+                        return Ok(true);
                     }
                 }
             }
+        }
+    }
+
+    /// Tells the webhook of a revision that is new and that only the timer has led to.
+    fn tell_unannounced(&self, attempt: &Result<Snapshot, FetchFailure>) {
+        let Ok(found) = attempt else {
+            return;
+        };
+        let known = self
+            .state
+            .borrow()
+            .snapshot
+            .as_ref()
+            .map(|one| one.revision.clone());
+        if known.is_some_and(|known| known != found.revision) {
+            self.unannounced
+                .send_replace(Some(found.revision.to_string()));
         }
     }
 

@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use crate::agent::clock;
 use crate::agent::telemetry::{self, LogFormat};
 use crate::agent::{Daemon, Heartbeats, Outlets, Settings};
 use crate::report::{AuditLog, EventSink, Metrics};
+use crate::server::webhook::{self, Receiver, Routes};
 use crate::server::{Probes, serve};
 
 /// Arguments of `fairway agent`.
@@ -29,6 +31,9 @@ pub struct AgentArguments {
     /// Address of the private port with /healthz, /readyz and /metrics
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Address of the public port for webhooks, as 0.0.0.0:9292; otherwise there is none
+    #[arg(long, value_name = "ADDRESS")]
+    webhook_listen: Option<SocketAddr>,
     /// The form of log lines; by itself, human on a terminal and JSON elsewhere
     #[arg(long, value_name = "FORMAT", value_enum)]
     log_format: Option<LogFormat>,
@@ -68,6 +73,7 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
         cluster.uid = %cluster.uid(),
         "started"
     );
+    let webhooks = listen_for_webhooks(arguments.webhook_listen, &metrics, &stop).await?;
     let (alive, ready) = (heartbeats.clone(), heartbeats.clone());
     let probes = Probes {
         alive: Arc::new(move || alive.alive(Instant::now())),
@@ -78,6 +84,7 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
     let settings = Settings {
         namespace,
         cache: arguments.cache_dir,
+        webhooks,
     };
     Daemon::new(settings, cluster, outlets, heartbeats, stop.clone())
         .run()
@@ -86,6 +93,23 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
     let _ = server.await;
     tracing::info!("stopped");
     Ok(Exit::Ok)
+}
+
+/// Opens the webhook port, if one is wanted; returns its routing table.
+async fn listen_for_webhooks(
+    address: Option<SocketAddr>,
+    metrics: &Arc<Metrics>,
+    stop: &CancellationToken,
+) -> Result<Option<Routes>, Failure> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(address).await?;
+    tracing::info!(webhook.address = %listener.local_addr()?, "listening for webhooks");
+    let routes = Routes::default();
+    let receiver = Receiver::new(routes.clone(), Arc::clone(metrics), clock::now);
+    tokio::spawn(webhook::serve(listener, receiver, stop.clone()));
+    Ok(Some(routes))
 }
 
 /// Returns a token that SIGTERM and SIGINT cancel.

@@ -151,3 +151,46 @@ pub const SERVER_CONNECTION_DEADLINE: Duration = Duration::from_secs(10);
 /// Requests that fail one after another in a way that may pass, after which a pass leaves the rest for later: two rounds of
 /// everything that may be in flight.
 pub const FAILURES_IN_A_ROW_MAX: usize = 2 * CLUSTER_CONCURRENCY;
+
+/// Bytes of one webhook delivery: GitHub sends no payload beyond 25 MiB. It is hashed as it comes and not kept.
+pub const WEBHOOK_BODY_MAX: u64 = 25 * 1024 * 1024;
+/// Bytes of a delivery that are kept to be read: a thousand commits of 1 KiB. What is larger and correctly signed counts as
+/// an announcement without being read.
+pub const WEBHOOK_BODY_KEPT_MAX: usize = 1024 * 1024;
+/// Bytes of all deliveries that are kept at the same time. With `WEBHOOK_CONNECTIONS_MAX` × (`WEBHOOK_HEAD_SIZE_MAX` + some
+/// 6 KiB for task and socket) = 11 MiB this is 23 MiB, however many connections are tried.
+pub const WEBHOOK_BODIES_MAX: usize = 12 * 1024 * 1024;
+/// Connections to the webhook port; further ones wait in the kernel.
+pub const WEBHOOK_CONNECTIONS_MAX: usize = 512;
+/// Bytes of the request line and all headers; GitHub's are about 1 KiB. Also what a connection buffers of a body.
+pub const WEBHOOK_HEAD_SIZE_MAX: usize = 16 * 1024;
+/// Time for the request line and all headers.
+pub const WEBHOOK_HEAD_DEADLINE: Duration = Duration::from_secs(5);
+/// Time for the body: GitHub itself gives up after ten seconds.
+pub const WEBHOOK_BODY_DEADLINE: Duration = Duration::from_secs(10);
+/// Life of one connection, which serves one request: head, keys, body and answer.
+pub const WEBHOOK_CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
+/// Age of a token that was read from its Secret beyond which it is read again before anything is decided: a burst of
+/// deliveries, and any number of guessed paths, cost one request in this time for each source.
+pub const WEBHOOK_KEYS_AGE_MAX: Duration = Duration::from_secs(5);
+/// Time that a delivery waits for that, before what was known is used: the forge waits ten seconds.
+pub const WEBHOOK_KEYS_PATIENCE: Duration = Duration::from_secs(3);
+/// Delay before a token that cannot be used is read again, the first time; doubled each time.
+pub const WEBHOOK_KEYS_RETRY_MIN: Duration = Duration::from_secs(2);
+/// Longest delay before a token that cannot be used is read again.
+pub const WEBHOOK_KEYS_RETRY_MAX: Duration = Duration::from_secs(60);
+/// Characters of a token: below 16 it could be guessed from the path, which a status shows.
+pub const WEBHOOK_TOKEN_MIN: usize = 16;
+/// Difference of clocks up to which a signed timestamp is valid, as the specification of Standard Webhooks suggests.
+pub const WEBHOOK_CLOCK_SKEW: Duration = Duration::from_secs(300);
+/// Deliveries of one source that are remembered, so that a repeated one does nothing: 32 digests of 16 digits are 0.6 KiB.
+pub const WEBHOOK_RECENT_MAX: usize = 32;
+/// Time without a delivery after which a burst is over: the first one of a burst is acted on at once, the rest together.
+pub const WEBHOOK_QUIET: Duration = Duration::from_millis(500);
+/// Time after which the rest of a burst is acted on, however long it goes on: a source fetches at most every ten seconds for
+/// somebody who never stops.
+pub const WEBHOOK_BURST_MAX: Duration = Duration::from_secs(10);
+/// Time around a poll that has found a change in which a delivery still counts as its announcement.
+pub const WEBHOOK_GRACE: Duration = Duration::from_secs(10);
+/// Characters of a delivery's id that a status shows.
+pub const WEBHOOK_ID_SHOWN: usize = 8;

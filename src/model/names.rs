@@ -30,6 +30,8 @@ pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
 pub const MANAGER: &str = "fairway";
 /// Field manager of the status of our own resources.
 pub const MANAGER_STATUS: &str = "fairway-status";
+/// Field manager of a source's `status.webhook`, which another task writes than the rest.
+pub const MANAGER_WEBHOOK: &str = "fairway-webhook";
 
 /// API group of Kyma's kinds.
 pub const KYMA_GROUP: &str = "operator.kyma-project.io";

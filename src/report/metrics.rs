@@ -26,6 +26,7 @@ pub struct Metrics {
     holds: Family<HoldLabels, Gauge>,
     commit_to_applied: Histogram,
     last_applied: Family<SourceLabel, Gauge<f64, AtomicU64>>,
+    webhooks: Family<SourceResult, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,6 +76,7 @@ impl Metrics {
                 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 86_400.0,
             ]),
             last_applied: Family::default(),
+            webhooks: Family::default(),
         };
         metrics.register();
         metrics
@@ -117,6 +119,11 @@ impl Metrics {
             self.last_applied.clone(),
         );
         registry.register(
+            "webhook_deliveries",
+            "Webhook deliveries by what became of them; without a source where nobody has the path",
+            self.webhooks.clone(),
+        );
+        registry.register(
             "build",
             "The version that runs",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
@@ -135,6 +142,15 @@ impl Metrics {
             result: result.to_owned(),
         };
         self.fetches.get_or_create(&labels).inc();
+    }
+
+    /// Counts a webhook delivery; without a source when nobody has its path.
+    pub fn webhook_delivered(&self, source: Option<&SourceName>, result: &str) {
+        let labels = SourceResult {
+            source: source.map_or_else(String::new, ToString::to_string),
+            result: result.to_owned(),
+        };
+        self.webhooks.get_or_create(&labels).inc();
     }
 
     /// Counts a pass with all that it did, from its report and the statuses before and after it.

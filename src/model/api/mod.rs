@@ -10,6 +10,7 @@ mod release_source;
 mod target;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 pub use condition::{Condition, ConditionStatus, find, set, status_differs, unset};
 pub use conditions::{ConditionReason, ConditionType, EventReason};
@@ -22,3 +23,4 @@ pub use release_source::{
 pub use target::{
     ApprovalRecord, HOME, PendingPrune, Target, TargetFields, TargetStatus, target_name,
 };
+pub use webhook::{MissedChange, WebhookDelivery, WebhookProvider, WebhookSpec, WebhookStatus};

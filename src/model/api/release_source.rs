@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
+use super::webhook::{WebhookSpec, WebhookStatus};
 use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
 
 /// A git repository, what to follow in it, and how to treat what was found there.
@@ -104,6 +105,10 @@ pub struct ReleaseSourceSpec {
     /// optionally `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
+    /// Who announces changes, so that they need not wait for the next poll. What is announced is only looked for: the poll
+    /// goes on beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookSpec>,
     /// While true, nothing is fetched, applied or deleted for this source.
     #[serde(default)]
     pub suspend: bool,
@@ -251,6 +256,9 @@ pub struct ReleaseSourceStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = HISTORY_MAX), extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<HistoryEntry>,
+    /// What was heard through the webhook. Another task writes it than the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookStatus>,
 }
 
 /// Something wanted that is not done yet on purpose.

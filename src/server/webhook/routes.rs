@@ -1,0 +1,168 @@
+//! The routing table: which source a path belongs to, with the tokens as they were last read.
+//!
+//! The agent reads tokens from their Secrets, by name, and only when somebody is at the door: the table asks it to when what
+//! it knows is older than [`WEBHOOK_KEYS_AGE_MAX`]. So a new token counts for the next delivery, a withdrawn one no longer
+//! than that, and while nobody delivers anything, nothing is asked.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+
+use futures::future::join_all;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+
+use super::keys::Keys;
+use super::payload::{DeliveryResult, Followed};
+use super::verify::equal;
+use crate::model::SourceName;
+use crate::model::api::WebhookProvider;
+use crate::model::limits::{WEBHOOK_KEYS_AGE_MAX, WEBHOOK_KEYS_PATIENCE};
+
+/// All sources with a webhook. Clones share them.
+#[derive(Clone, Default)]
+pub struct Routes(Arc<RwLock<BTreeMap<SourceName, Entry>>>);
+
+/// A source that takes deliveries.
+#[derive(Debug)]
+pub struct Route {
+    /// Its name.
+    pub source: SourceName,
+    /// How its deliveries are signed and written.
+    pub provider: WebhookProvider,
+    /// What it follows.
+    pub followed: Followed,
+    /// Its tokens.
+    pub keys: Keys,
+    /// The path of each token.
+    pub paths: Vec<String>,
+}
+
+/// What is known of a source's webhook.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// None, when no delivery can be verified.
+    pub route: Option<Arc<Route>>,
+    /// When its Secret was last read, or could not be read.
+    pub checked: Option<Instant>,
+}
+
+/// A delivery with a valid signature, for the agent.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// The event, as the forge calls it.
+    pub event: String,
+    /// The forge's id for it.
+    pub id: Option<String>,
+    /// Recognises it when it comes again; none where the forge gives no id.
+    pub digest: Option<u64>,
+    /// What it announces.
+    pub result: DeliveryResult,
+}
+
+/// Takes a delivery, at once, and says what became of it.
+pub type Deliver = Arc<dyn Fn(Delivery) -> DeliveryResult + Send + Sync>;
+
+#[derive(Clone)]
+struct Entry {
+    known: watch::Receiver<Known>,
+    wanted: Arc<Notify>,
+    deliver: Deliver,
+}
+
+/// The agent's side of one entry; dropping it takes the source out.
+pub struct Registration {
+    routes: Routes,
+    source: SourceName,
+    /// Publishes what is known.
+    pub known: watch::Sender<Known>,
+    /// Notified when the Secret should be read again.
+    pub wanted: Arc<Notify>,
+}
+
+// === impl Routes ===
+
+impl Routes {
+    /// Takes a source in; nothing is delivered to it before something is known of it.
+    pub fn register(&self, source: SourceName, deliver: Deliver) -> Registration {
+        let (sender, known) = watch::channel(Known::default());
+        let wanted = Arc::new(Notify::new());
+        let entry = Entry {
+            known,
+            wanted: Arc::clone(&wanted),
+            deliver,
+        };
+        self.0
+            .write()
+            .expect("nothing panics while holding the routes")
+            .insert(source.clone(), entry);
+        Registration {
+            routes: self.clone(),
+            source,
+            known: sender,
+            wanted,
+        }
+    }
+
+    /// Finds who has a path, with what is known of it now.
+    pub(super) async fn find(&self, path: &str) -> Option<(Arc<Route>, Deliver)> {
+        let entries: Vec<Entry> = self.entries().values().cloned().collect();
+        if let Some(entry) = entries.iter().find(|entry| entry.has(path)) {
+            entry.refresh().await;
+            return entry.matching(path);
+        }
+        // A token that was changed a moment ago has a path that is not known yet.
+        join_all(entries.iter().map(Entry::refresh)).await;
+        entries.iter().find_map(|entry| entry.matching(path))
+    }
+
+    fn entries(&self) -> RwLockReadGuard<'_, BTreeMap<SourceName, Entry>> {
+        self.0
+            .read()
+            .expect("nothing panics while holding the routes")
+    }
+}
+
+impl Entry {
+    fn matching(&self, path: &str) -> Option<(Arc<Route>, Deliver)> {
+        let route = self.known.borrow().route.clone()?;
+        let mut found = false;
+        for own in &route.paths {
+            found |= equal(own.as_bytes(), path.as_bytes());
+        }
+        found.then(|| (route, Arc::clone(&self.deliver)))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.matching(path).is_some()
+    }
+
+    /// Asks for the Secret to be read again if that was too long ago, and waits for it, but not for long.
+    async fn refresh(&self) {
+        let Some(oldest) = Instant::now().checked_sub(WEBHOOK_KEYS_AGE_MAX) else {
+            return;
+        };
+        let recent = |known: &Known| known.checked.is_some_and(|checked| checked > oldest);
+        if recent(&self.known.borrow()) {
+            return;
+        }
+        self.wanted.notify_one();
+        let mut known = self.known.clone();
+        // Whether it is there, late, or the source has gone: what is known then decides.
+        let _ = timeout(WEBHOOK_KEYS_PATIENCE, known.wait_for(recent)).await;
+    }
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.entries().keys()).finish()
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if let Ok(mut entries) = self.routes.0.write() {
+            entries.remove(&self.source);
+        }
+    }
+}
