@@ -295,7 +295,9 @@ pub fn keys_of(secret: &Secret) -> Result<Keys, crate::server::webhook::KeyError
         let ByteString(bytes) = secret.data.as_ref()?.get(key)?;
         Some(bytes.as_slice())
     };
-    Keys::new(value("token"), value("tokenPrevious"))
+    // Emptied is as good as taken out.
+    let previous = value("tokenPrevious").filter(|previous| !previous.is_empty());
+    Keys::new(value("token"), previous)
 }
 
 /// Why there are no tokens.

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     agent, approve, describe, explain, generate, get, plan, reconcile, suspend, sync, validate,
+    webhook,
 };
 
 const OVERVIEW: &str = "\
@@ -76,6 +77,8 @@ pub enum Command {
     Approve(approve::ApproveArguments),
     /// Say that what carries a source's label on this cluster is the source's, after its record was lost
     Adopt(approve::AdoptArguments),
+    /// Register the webhook of a source at its forge, and try it out
+    Webhook(webhook::WebhookArguments),
     /// Say what a diagnostic means and what to do about it
     Explain(explain::ExplainArguments),
     /// Write the files of this repository that are made from the code

@@ -29,6 +29,8 @@ mod sync;
 mod terminal;
 mod validate;
 mod waiting;
+mod webhook;
+mod webhook_delivery;
 
 pub use arguments::{Arguments, ClusterArguments, Command, OutputFormat};
 pub use context::Context;

@@ -13,6 +13,7 @@ use super::failure::{Exit, Failure};
 use super::terminal::printable;
 use super::{
     agent, approve, describe, explain, generate, get, plan, reconcile, suspend, sync, validate,
+    webhook,
 };
 
 /// Runs the command and returns the exit code: 0 all is well, 1 something was found, 2 it could not be done.
@@ -54,6 +55,7 @@ fn dispatch(command: Option<Command>, context: &mut Context) -> Result<Exit, Fai
         Some(Command::Resume(arguments)) => suspend::run(&arguments, false, context),
         Some(Command::Approve(arguments)) => approve::approve(&arguments, context),
         Some(Command::Adopt(arguments)) => approve::adopt(&arguments, context),
+        Some(Command::Webhook(arguments)) => webhook::run(&arguments, context),
         Some(Command::Explain(arguments)) => explain::run(&arguments, context),
         Some(Command::Generate(arguments)) => generate::run(&arguments, context),
     }

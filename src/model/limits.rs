@@ -172,7 +172,7 @@ pub const WEBHOOK_BODY_DEADLINE: Duration = Duration::from_secs(10);
 pub const WEBHOOK_CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
 /// Age of a token that was read from its Secret beyond which it is read again before anything is decided: a burst of
 /// deliveries, and any number of guessed paths, cost one request in this time for each source.
-pub const WEBHOOK_KEYS_AGE_MAX: Duration = Duration::from_secs(5);
+pub const WEBHOOK_KEYS_AGE_MAX: Duration = Duration::from_secs(1);
 /// Time that a delivery waits for that, before what was known is used: the forge waits ten seconds.
 pub const WEBHOOK_KEYS_PATIENCE: Duration = Duration::from_secs(3);
 /// Delay before a token that cannot be used is read again, the first time; doubled each time.

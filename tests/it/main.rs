@@ -17,3 +17,4 @@ mod prune_safety;
 mod readme;
 mod source;
 mod support;
+mod webhook;

@@ -1,8 +1,9 @@
 //! The routing table: which source a path belongs to, with the tokens as they were last read.
 //!
 //! The agent reads tokens from their Secrets, by name, and only when somebody is at the door: the table asks it to when what
-//! it knows is older than [`WEBHOOK_KEYS_AGE_MAX`]. So a new token counts for the next delivery, a withdrawn one no longer
-//! than that, and while nobody delivers anything, nothing is asked.
+//! it knows is older than [`WEBHOOK_KEYS_AGE_MAX`], and once more before it says that nobody has a path. So the path of a new
+//! token is known with the next delivery, a withdrawn token counts no longer than that age, and while nobody delivers
+//! anything, nothing is asked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use futures::future::join_all;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::keys::Keys;
 use super::payload::{DeliveryResult, Followed};
@@ -107,12 +108,17 @@ impl Routes {
     /// Finds who has a path, with what is known of it now.
     pub(super) async fn find(&self, path: &str) -> Option<(Arc<Route>, Deliver)> {
         let entries: Vec<Entry> = self.entries().values().cloned().collect();
-        if let Some(entry) = entries.iter().find(|entry| entry.has(path)) {
-            entry.refresh().await;
-            return entry.matching(path);
+        let arrived = Instant::now();
+        if let Some(entry) = entries.iter().find(|entry| entry.matching(path).is_some()) {
+            entry
+                .read_since(arrived.checked_sub(WEBHOOK_KEYS_AGE_MAX)?)
+                .await;
+            if let Some(found) = entry.matching(path) {
+                return Some(found);
+            }
         }
         // A token that was changed a moment ago has a path that is not known yet.
-        join_all(entries.iter().map(Entry::refresh)).await;
+        join_all(entries.iter().map(|entry| entry.read_since(arrived))).await;
         entries.iter().find_map(|entry| entry.matching(path))
     }
 
@@ -133,23 +139,23 @@ impl Entry {
         found.then(|| (route, Arc::clone(&self.deliver)))
     }
 
-    fn has(&self, path: &str) -> bool {
-        self.matching(path).is_some()
-    }
-
-    /// Asks for the Secret to be read again if that was too long ago, and waits for it, but not for long.
-    async fn refresh(&self) {
-        let Some(oldest) = Instant::now().checked_sub(WEBHOOK_KEYS_AGE_MAX) else {
-            return;
-        };
-        let recent = |known: &Known| known.checked.is_some_and(|checked| checked > oldest);
-        if recent(&self.known.borrow()) {
-            return;
-        }
-        self.wanted.notify_one();
+    /// Waits until the Secret was read since then, but not for long; asks for it no sooner than its age allows.
+    async fn read_since(&self, since: Instant) {
+        let recent = |known: &Known| known.checked.is_some_and(|checked| checked > since);
         let mut known = self.known.clone();
-        // Whether it is there, late, or the source has gone: what is known then decides.
-        let _ = timeout(WEBHOOK_KEYS_PATIENCE, known.wait_for(recent)).await;
+        let checked = known.borrow().checked;
+        let wait = async {
+            if let Some(checked) = checked.filter(|checked| *checked <= since) {
+                sleep_until(checked + WEBHOOK_KEYS_AGE_MAX).await;
+            }
+            if !recent(&self.known.borrow()) {
+                self.wanted.notify_one();
+            }
+            // An error means that the source has gone.
+            let _ = known.wait_for(recent).await;
+        };
+        // Whether it is there or late: what is known then decides.
+        let _ = timeout(WEBHOOK_KEYS_PATIENCE, wait).await;
     }
 }
 
