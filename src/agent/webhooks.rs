@@ -219,6 +219,7 @@ impl WebhookTask {
     fn route(&self, spec: &ReleaseSourceSpec, webhook: &WebhookSpec, keys: Keys) -> Arc<Route> {
         Arc::new(Route {
             source: self.source.clone(),
+            suspended: spec.suspend,
             provider: webhook.provider,
             followed: followed(spec),
             paths: keys.paths(&self.namespace, self.source.as_str()),

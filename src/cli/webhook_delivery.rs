@@ -1,7 +1,7 @@
 //! Sends one delivery to the webhook port: straight, or through the API server.
 
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Collected, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -52,7 +52,7 @@ pub(super) async fn send(url: &str, delivery: SignedDelivery) -> Result<Sent, Fa
     })?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
-    Ok(sent(status, body.map(|body| body.to_bytes()).ok()))
+    Ok(sent(status, body.map(Collected::to_bytes).ok()))
 }
 
 /// Sends it to the Service, through the API server: for somebody who has rights in the cluster and no way into its network.
@@ -74,7 +74,7 @@ pub(super) async fn through_api_server(
         .map_err(Failure::of)?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
-    Ok(sent(status, body.map(|body| body.to_bytes()).ok()))
+    Ok(sent(status, body.map(Collected::to_bytes).ok()))
 }
 
 fn request<B>(target: &str, delivery: &SignedDelivery, body: B) -> Result<Request<B>, Failure> {

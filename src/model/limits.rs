@@ -160,7 +160,7 @@ pub const WEBHOOK_BODY_KEPT_MAX: usize = 1024 * 1024;
 /// Bytes of all deliveries that are kept at the same time. With `WEBHOOK_CONNECTIONS_MAX` × (`WEBHOOK_HEAD_SIZE_MAX` + some
 /// 6 KiB for task and socket) = 11 MiB this is 23 MiB, however many connections are tried.
 pub const WEBHOOK_BODIES_MAX: usize = 12 * 1024 * 1024;
-/// Connections to the webhook port; further ones wait in the kernel.
+/// Connections to the webhook port. A further one takes the place of the oldest that has not sent its headers.
 pub const WEBHOOK_CONNECTIONS_MAX: usize = 512;
 /// Bytes of the request line and all headers; GitHub's are about 1 KiB. Also what a connection buffers of a body.
 pub const WEBHOOK_HEAD_SIZE_MAX: usize = 16 * 1024;

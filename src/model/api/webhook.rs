@@ -68,7 +68,7 @@ pub struct WebhookDelivery {
     /// The first characters of the forge's id for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What became of it: `Announced`, `Ping`, `OtherRepository`, `OtherReference`, `OtherEvent` or `Unreadable`.
+    /// What became of it: `Announced`, `Suspended`, `Ping`, `OtherRepository`, `OtherReference`, `OtherEvent` or `Unreadable`.
     pub result: String,
 }
 

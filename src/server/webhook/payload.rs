@@ -69,6 +69,8 @@ pub enum FollowedReference {
 pub enum DeliveryResult {
     /// It announces a change of what the source follows: git is looked at.
     Announced,
+    /// It does, but the source is suspended.
+    Suspended,
     /// It only asks whether anybody is there.
     Ping,
     /// It names another repository.
@@ -190,6 +192,7 @@ impl DeliveryResult {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Announced => "Announced",
+            Self::Suspended => "Suspended",
             Self::Ping => "Ping",
             Self::OtherRepository => "OtherRepository",
             Self::OtherReference => "OtherReference",

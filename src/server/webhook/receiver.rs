@@ -1,7 +1,9 @@
 //! Receives deliveries over HTTP, within limits of time, bytes and connections.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -13,9 +15,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::payload::{Announcement, DeliveryResult, Unreadable};
 use super::routes::{Deliver, Delivery, Route, Routes};
@@ -49,34 +51,70 @@ enum Unfinished {
     Broken,
 }
 
-/// Serves the port until the token is cancelled.
+/// Serves the port until the token is cancelled. What was verified by then has rung its bell, and what was not is sent again
+/// or found by the poll.
 pub async fn serve(listener: TcpListener, receiver: Receiver, shutdown: CancellationToken) {
-    let places = Arc::new(Semaphore::new(limits::WEBHOOK_CONNECTIONS_MAX));
-    let connections = TaskTracker::new();
-    let accept = async {
-        loop {
-            let place = Arc::clone(&places).acquire_owned().await;
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    connections.spawn(converse(stream, receiver.clone(), place.ok()));
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+    let mut guests = Guests::default();
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) if guests.make_room() => {
+                let heard = Arc::new(AtomicBool::new(false));
+                let conversation = converse(stream, receiver.clone(), Arc::clone(&heard));
+                let task = tokio::spawn(conversation).abort_handle();
+                guests.0.push_back(Guest { heard, task });
+            }
+            Ok(_) => tracing::debug!("a webhook connection was refused: all places are taken"),
+            Err(error) => {
+                tracing::debug!(%error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = accept => {}
     }
-    // What was verified has rung its bell already, and what was not is sent again or found by the poll.
+}
+
+/// The connections, the oldest first.
+#[derive(Default)]
+struct Guests(VecDeque<Guest>);
+
+struct Guest {
+    /// Its request line and headers have arrived.
+    heard: Arc<AtomicBool>,
+    task: AbortHandle,
+}
+
+impl Guests {
+    /// Makes sure that there is a place. Whoever has been silent for the longest time gives way: a forge sends its headers at
+    /// once, so that those who keep connections open for nothing only push each other out.
+    fn make_room(&mut self) -> bool {
+        if self.0.len() < limits::WEBHOOK_CONNECTIONS_MAX {
+            return true;
+        }
+        self.0.retain(|guest| !guest.task.is_finished());
+        if self.0.len() < limits::WEBHOOK_CONNECTIONS_MAX {
+            return true;
+        }
+        let silent = |guest: &Guest| !guest.heard.load(Ordering::Relaxed);
+        let Some(guest) = self
+            .0
+            .iter()
+            .position(silent)
+            .and_then(|at| self.0.remove(at))
+        else {
+            return false;
+        };
+        guest.task.abort();
+        true
+    }
 }
 
 /// Serves one request on a connection.
-async fn converse(stream: TcpStream, receiver: Receiver, _place: Option<OwnedSemaphorePermit>) {
+async fn converse(stream: TcpStream, receiver: Receiver, heard: Arc<AtomicBool>) {
     let service = service_fn(move |request| {
+        heard.store(true, Ordering::Relaxed);
         let receiver = receiver.clone();
         async move { Ok::<_, Infallible>(receiver.answer(request).await.into_response()) }
     });
@@ -220,7 +258,10 @@ fn judge(
         Ok(announcement) => {
             let delivery = Delivery {
                 digest: announcement.id.as_deref().map(digest),
-                result: announcement.judge(&route.followed),
+                result: match announcement.judge(&route.followed) {
+                    DeliveryResult::Announced if route.suspended => DeliveryResult::Suspended,
+                    result => result,
+                },
                 event: announcement.event,
                 id: announcement.id,
             };
@@ -244,6 +285,7 @@ fn sentence(result: DeliveryResult, route: &Route) -> String {
     let source = &route.source;
     match result {
         DeliveryResult::Announced => format!("looking for a new revision of {source}\n"),
+        DeliveryResult::Suspended => format!("nothing to do: {source} is suspended\n"),
         DeliveryResult::Ping => format!("{source} takes deliveries here\n"),
         DeliveryResult::OtherRepository => {
             format!("nothing to do: {source} follows another repository\n")

@@ -29,6 +29,8 @@ pub struct Routes(Arc<RwLock<BTreeMap<SourceName, Entry>>>);
 pub struct Route {
     /// Its name.
     pub source: SourceName,
+    /// Whether it is left alone for now.
+    pub suspended: bool,
     /// How its deliveries are signed and written.
     pub provider: WebhookProvider,
     /// What it follows.
@@ -110,9 +112,8 @@ impl Routes {
         let entries: Vec<Entry> = self.entries().values().cloned().collect();
         let arrived = Instant::now();
         if let Some(entry) = entries.iter().find(|entry| entry.matching(path).is_some()) {
-            entry
-                .read_since(arrived.checked_sub(WEBHOOK_KEYS_AGE_MAX)?)
-                .await;
+            let oldest = arrived.checked_sub(WEBHOOK_KEYS_AGE_MAX);
+            entry.read_since(oldest.unwrap_or(arrived)).await;
             if let Some(found) = entry.matching(path) {
                 return Some(found);
             }
