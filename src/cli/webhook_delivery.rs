@@ -5,6 +5,7 @@ use http_body_util::{BodyExt as _, Collected, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
 
 use super::failure::Failure;
 use super::resources::Home;
@@ -74,7 +75,18 @@ pub(super) async fn through_api_server(
         .map_err(Failure::of)?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
-    Ok(sent(status, body.map(Collected::to_bytes).ok()))
+    let mut sent = sent(status, body.map(Collected::to_bytes).ok());
+    // The API server itself answers with an object; the agent never does.
+    if let Ok(refused) = serde_json::from_str::<Status>(&sent.text) {
+        sent.text = refused.message;
+    }
+    Ok(sent)
+}
+
+/// An answer of the API server itself.
+#[derive(Deserialize)]
+struct Status {
+    message: String,
 }
 
 fn request<B>(target: &str, delivery: &SignedDelivery, body: B) -> Result<Request<B>, Failure> {

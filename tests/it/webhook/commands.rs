@@ -1,5 +1,10 @@
 //! `fairway webhook show` and `test`, beside the running agent.
 
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::forge::{Hooked, TOKEN, token};
@@ -97,4 +102,67 @@ async fn every_provider_can_be_tried_out() {
         assert_eq!(code, 0, "{provider}: {err}");
         assert!(!out.contains(with), "{out}");
     }
+}
+
+/// Who has rights in the cluster and no way into its network goes through the API server. It proxies to no loopback address,
+/// so that a machine which has no other cannot show this.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_is_tried_out_through_the_api_server() {
+    let Some(own) = outward_address() else {
+        return;
+    };
+    let hooked = Hooked::listening("GitHub", &format!("{own}:0")).await;
+    let (world, (_, port)) = (&hooked.world, hooked.address.rsplit_once(':').unwrap());
+    let service =
+        include_str!("../../../deploy/service.yaml").replace("fairway-system", &world.name);
+    world.plane.apply_yaml(&service).await;
+    // It proxies to nothing but pods, so that there has to be one with the agent's address.
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "fairway", "namespace": world.name},
+        "spec": {
+            "serviceAccountName": "fairway",
+            "automountServiceAccountToken": false,
+            "containers": [{"name": "agent", "image": "fairway"}],
+        },
+    });
+    world.plane.apply_yaml(&pod.to_string()).await;
+    let status = json!({"status": {"podIP": own, "podIPs": [{"ip": own}]}});
+    let pods: Api<Pod> = Api::namespaced(world.client.clone(), &world.name);
+    pods.patch_status("fairway", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+    let target = json!({"kind": "Pod", "namespace": world.name, "name": "fairway"});
+    let ports = json!([{"name": "webhook", "port": port.parse::<u16>().unwrap()}]);
+    let endpoints = json!({
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "fairway-webhook", "namespace": world.name},
+        "subsets": [{"addresses": [{"ip": own, "targetRef": target}], "ports": ports}],
+    });
+    world.plane.apply_yaml(&endpoints.to_string()).await;
+    // The API server needs a moment to see where the Service leads.
+    let begun = Instant::now();
+    let (mut code, mut out, mut err) = world.fairway(&["webhook", "test", &world.name]);
+    while code != 0 && begun.elapsed() < Duration::from_secs(30) {
+        assert!(err.contains("no endpoints available"), "{err}");
+        (code, out, err) = world.fairway(&["webhook", "test", &world.name]);
+    }
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!(
+        out,
+        format!(
+            "200 OK: looking for a new revision of {} (Announced)\n",
+            world.name
+        )
+    );
+}
+
+/// Returns this machine's address on its way out; nothing is sent for it.
+fn outward_address() -> Option<String> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("198.51.100.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback()).then(|| address.to_string())
 }

@@ -38,12 +38,21 @@ impl Hooked {
     }
 
     /// Does the same with more in the source's spec.
-    pub(super) async fn with(provider: &str, mut spec: Value) -> Self {
+    pub(super) async fn with(provider: &str, spec: Value) -> Self {
+        Self::start(provider, LOOPBACK, spec).await
+    }
+
+    /// Does the same with the webhook port on another address.
+    pub(super) async fn listening(provider: &str, address: &str) -> Self {
+        Self::start(provider, address, json!({})).await
+    }
+
+    async fn start(provider: &str, address: &str, mut spec: Value) -> Self {
         let world = World::new().await;
         world.config_map("web", "settings", "one");
         world.repository.publish("Add settings");
         token(&world, json!({"token": TOKEN})).await;
-        let agent = start(&world);
+        let agent = start(&world, address);
         spec["webhook"] = json!({"provider": provider, "secretRef": {"name": "hook"}});
         world.declare(spec).await;
         world.until_reason("Synced").await;
@@ -60,7 +69,7 @@ impl Hooked {
     /// Kills the agent and starts it anew.
     pub(super) async fn restart(&mut self) {
         self.agent.kill();
-        self.agent = start(&self.world);
+        self.agent = start(&self.world, LOOPBACK);
         // The log goes on, so that the last address is the one that counts.
         self.world.reconcile().await;
         self.address = webhook_address(&self.agent);
@@ -135,8 +144,10 @@ impl Hooked {
     }
 }
 
-fn start(world: &World) -> Agent {
-    world.agent_with(&["--webhook-listen", "127.0.0.1:0", "--log", "debug"])
+const LOOPBACK: &str = "127.0.0.1:0";
+
+fn start(world: &World, address: &str) -> Agent {
+    world.agent_with(&["--webhook-listen", address, "--log", "debug"])
 }
 
 /// Returns the address of the webhook port, which the agent logs.
