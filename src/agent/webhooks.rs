@@ -44,17 +44,19 @@ pub(super) struct WebhookTask {
     pub(super) stop: CancellationToken,
 }
 
-/// Where deliveries are noted, by whoever receives them.
-#[derive(Default)]
+/// Where deliveries are noted, by whoever receives them. The first one of a burst rings at once, from here, so that no slow
+/// API server delays it.
 struct Desk {
     notes: Mutex<Notes>,
     heard: Notify,
+    announced: Bell,
 }
 
 #[derive(Default)]
 struct Notes {
     status: WebhookStatus,
-    rings: bool,
+    burst: Burst,
+    last_ring: Option<Instant>,
 }
 
 /// What the task keeps.
@@ -63,8 +65,8 @@ struct State {
     registration: Option<Registration>,
     /// What is stored on the cluster.
     stored: WebhookStatus,
-    burst: Burst,
-    last_ring: Option<Instant>,
+    /// The last write has failed.
+    unwritten: bool,
     /// A change that counts as missed unless it is announced by then.
     suspected: Option<(Instant, MissedChange)>,
     failures: u32,
@@ -83,7 +85,7 @@ struct Wanted {
 impl WebhookTask {
     pub(super) async fn run(mut self) {
         let resource = Arc::clone(&self.resource.borrow_and_update());
-        let mut state = State::of(&resource);
+        let mut state = State::of(&resource, self.announced.clone());
         let mut wanted = Wanted::of(&resource);
         self.load(&mut state, &wanted.spec).await;
         loop {
@@ -105,10 +107,8 @@ impl WebhookTask {
                     wanted = now;
                 }
                 () = asked.as_deref().unwrap_or(&idle).notified() => load = true,
-                () = state.desk.heard.notified() => {
-                    let rings = std::mem::take(&mut state.desk.notes().rings);
-                    state.heard(rings, &self.announced);
-                }
+                // There is something to do when the burst is over.
+                () = state.desk.heard.notified() => {}
                 Ok(()) = self.unannounced.changed() => {
                     let revision = self.unannounced.borrow_and_update().clone();
                     state.suspect(revision);
@@ -124,11 +124,13 @@ impl WebhookTask {
     /// Does what has become due; returns whether the Secret is to be read again.
     async fn tick(&self, state: &mut State) -> bool {
         let now = Instant::now();
-        let over = state.burst.over(now);
+        let over = state.desk.notes().burst.over(now);
         if over == Some(true) {
             self.announced.ring();
         }
         let missed = state.suspected.take_if(|(until, _)| *until <= now);
+        // It may have been announced since.
+        let missed = missed.filter(|_| !state.announced());
         let write = over.is_some() || missed.is_some();
         if let Some((_, missed)) = missed {
             tracing::warn!(
@@ -167,7 +169,7 @@ impl WebhookTask {
             (status.path, status.message) = (path, message);
             changed
         };
-        if changed {
+        if changed || state.unwritten {
             self.write(state).await;
         }
     }
@@ -248,11 +250,17 @@ impl WebhookTask {
     async fn write(&self, state: &mut State) {
         let status = state.desk.notes().status.clone();
         if !status_differs(&state.stored, &status) {
+            state.unwritten = false;
             return;
         }
         match self.store(&status).await {
-            Ok(()) => state.stored = status,
+            Ok(()) => {
+                state.stored = status;
+                state.unwritten = false;
+            }
             Err(error) => {
+                state.unwritten = true;
+                state.retry_at = Some(Instant::now() + limits::WEBHOOK_KEYS_RETRY_MIN);
                 tracing::warn!(source.name = %self.source, %error, "failed to write the status of the webhook");
             }
         }
@@ -338,7 +346,13 @@ impl Desk {
             id,
             result: delivery.result.as_str().to_owned(),
         });
-        notes.rings |= delivery.result == DeliveryResult::Announced;
+        let (now, rings) = (Instant::now(), delivery.result == DeliveryResult::Announced);
+        if rings {
+            notes.last_ring = Some(now);
+        }
+        if notes.burst.heard(now, rings) {
+            self.announced.ring();
+        }
         self.heard.notify_one();
         delivery.result
     }
@@ -353,18 +367,24 @@ impl Desk {
 // === impl State ===
 
 impl State {
-    fn of(resource: &ReleaseSource) -> Self {
+    fn of(resource: &ReleaseSource, announced: Bell) -> Self {
         let stored = resource.status.as_ref();
         let stored = stored.and_then(|status| status.webhook.clone());
         let stored = stored.unwrap_or_default();
-        let desk = Arc::new(Desk::default());
-        desk.notes().status = stored.clone();
+        let notes = Notes {
+            status: stored.clone(),
+            ..Notes::default()
+        };
+        let desk = Arc::new(Desk {
+            notes: Mutex::new(notes),
+            heard: Notify::new(),
+            announced,
+        });
         Self {
             desk,
             registration: None,
             stored,
-            burst: Burst::default(),
-            last_ring: None,
+            unwritten: false,
             suspected: None,
             failures: 0,
             retry_at: None,
@@ -373,32 +393,25 @@ impl State {
 
     fn due(&self) -> Option<Instant> {
         let suspected = self.suspected.as_ref().map(|(until, _)| *until);
-        [self.burst.due(), suspected, self.retry_at]
+        [self.desk.notes().burst.due(), suspected, self.retry_at]
             .into_iter()
             .flatten()
             .min()
     }
 
-    fn heard(&mut self, rings: bool, bell: &Bell) {
-        if self.burst.heard(Instant::now(), rings) {
-            bell.ring();
-        }
-        if rings {
-            self.last_ring = Some(Instant::now());
-            self.suspected = None;
-        }
+    /// Returns whether somebody has announced a change lately.
+    fn announced(&self) -> bool {
+        let ring = self.desk.notes().last_ring;
+        ring.is_some_and(|ring| ring.elapsed() < limits::WEBHOOK_GRACE)
     }
 
     /// Waits whether a change that a poll has found is still announced.
     fn suspect(&mut self, revision: Option<String>) {
-        let announced = self
-            .last_ring
-            .is_some_and(|ring| ring.elapsed() < limits::WEBHOOK_GRACE);
         let taken = self
             .registration
             .as_ref()
             .is_some_and(|one| one.known.borrow().route.is_some());
-        if let (Some(revision), true, false) = (revision, taken, announced) {
+        if let (Some(revision), true, false) = (revision, taken, self.announced()) {
             let missed = MissedChange {
                 time: Time(clock::now()),
                 revision,
