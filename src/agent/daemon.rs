@@ -20,7 +20,7 @@ use super::outlets::Outlets;
 use super::pass::Engine;
 use super::source_task::{SourceState, SourceTask};
 use super::target_task::{Memory, TargetTask};
-use super::webhooks::WebhookTask;
+use super::webhook::WebhookTask;
 use crate::cluster::Cluster;
 use crate::model::api::ReleaseSource;
 use crate::model::{SourceName, limits};

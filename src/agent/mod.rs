@@ -4,7 +4,6 @@
 //! passes whenever its bell rings; a webhook task rings the source task's. Bells carry no data; the full pass is the only path.
 
 mod bell;
-mod burst;
 pub mod clock;
 mod daemon;
 mod failures;
@@ -15,11 +14,11 @@ mod record;
 mod source_task;
 mod target_task;
 pub mod telemetry;
-mod webhooks;
+mod webhook;
 
 pub use daemon::{Daemon, Settings};
 pub use heartbeat::Heartbeats;
 pub use outlets::Outlets;
 pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
 pub use record::Record;
-pub use webhooks::keys_of;
+pub use webhook::keys_of;

@@ -3,10 +3,9 @@
 //! What a delivery says is judged by then; here it is a reason to fetch, and a note. A burst of them costs at most two
 //! fetches and one write. The tokens are read when the source or its Secret's answer demands it, and when somebody delivers.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
@@ -15,48 +14,30 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::Bell;
-use super::burst::Burst;
-use super::clock;
+use super::desk::{Desk, Notes};
+use super::read::{followed, keys_of};
+use crate::agent::bell::Bell;
+use crate::agent::clock;
 use crate::cluster::{Cluster, ClusterError, Patch};
 use crate::model::api::{
-    GitReference, MissedChange, ReleaseSource, ReleaseSourceSpec, WebhookDelivery, WebhookSpec,
-    WebhookStatus, status_differs,
+    MissedChange, ReleaseSource, ReleaseSourceSpec, WebhookSpec, WebhookStatus, status_differs,
 };
 use crate::model::{SourceName, limits, names};
-use crate::server::webhook::{
-    Delivery, DeliveryResult, Followed, FollowedReference, Keys, Known, Registration,
-    RepositoryName, Route, Routes,
-};
+use crate::server::webhook::{Keys, Known, Registration, Route, Routes};
 
 /// Looks after the webhook of one source.
-pub(super) struct WebhookTask {
-    pub(super) source: SourceName,
-    pub(super) cluster: Cluster,
-    pub(super) namespace: String,
-    pub(super) resource: watch::Receiver<Arc<ReleaseSource>>,
+pub(in crate::agent) struct WebhookTask {
+    pub(in crate::agent) source: SourceName,
+    pub(in crate::agent) cluster: Cluster,
+    pub(in crate::agent) namespace: String,
+    pub(in crate::agent) resource: watch::Receiver<Arc<ReleaseSource>>,
     /// None, when this agent does not listen.
-    pub(super) routes: Option<Routes>,
+    pub(in crate::agent) routes: Option<Routes>,
     /// Makes the source task fetch.
-    pub(super) announced: Bell,
+    pub(in crate::agent) announced: Bell,
     /// The last revision that a poll has found by itself.
-    pub(super) unannounced: watch::Receiver<Option<String>>,
-    pub(super) stop: CancellationToken,
-}
-
-/// Where deliveries are noted, by whoever receives them. The first one of a burst rings at once, from here, so that no slow
-/// API server delays it.
-struct Desk {
-    notes: Mutex<Notes>,
-    heard: Notify,
-    announced: Bell,
-}
-
-#[derive(Default)]
-struct Notes {
-    status: WebhookStatus,
-    burst: Burst,
-    last_ring: Option<Instant>,
+    pub(in crate::agent) unannounced: watch::Receiver<Option<String>>,
+    pub(in crate::agent) stop: CancellationToken,
 }
 
 /// What the task keeps.
@@ -83,7 +64,7 @@ struct Wanted {
 // === impl WebhookTask ===
 
 impl WebhookTask {
-    pub(super) async fn run(mut self) {
+    pub(in crate::agent) async fn run(mut self) {
         let resource = Arc::clone(&self.resource.borrow_and_update());
         let mut state = State::of(&resource, self.announced.clone());
         let mut wanted = Wanted::of(&resource);
@@ -294,74 +275,12 @@ impl WebhookTask {
     }
 }
 
-/// Reads the tokens of a webhook from its Secret.
-///
-/// # Errors
-///
-/// When a token is missing or unusable.
-pub fn keys_of(secret: &Secret) -> Result<Keys, crate::server::webhook::KeyError> {
-    let value = |key: &str| {
-        let ByteString(bytes) = secret.data.as_ref()?.get(key)?;
-        Some(bytes.as_slice())
-    };
-    // Emptied is as good as taken out.
-    let previous = value("tokenPrevious").filter(|previous| !previous.is_empty());
-    Keys::new(value("token"), previous)
-}
-
 /// Why there are no tokens.
 enum Unusable {
     /// The Secret could not be read; it may be as it was.
     Unread(String),
     /// What is there cannot be used.
     Refused(String),
-}
-
-// === impl Desk ===
-
-impl Desk {
-    /// Notes a delivery, unless it was delivered before.
-    fn deliver(&self, delivery: Delivery) -> DeliveryResult {
-        let mut notes = self.notes();
-        if let Some(digest) = delivery.digest {
-            let digest = format!("{digest:016x}");
-            let recent = &mut notes.status.recent;
-            if recent.contains(&digest) {
-                return DeliveryResult::Repeated;
-            }
-            recent.push(digest);
-            let surplus = recent.len().saturating_sub(limits::WEBHOOK_RECENT_MAX);
-            recent.drain(..surplus);
-        }
-        let id = delivery.id.map(|id| {
-            let mut shown: String = id.chars().take(limits::WEBHOOK_ID_SHOWN).collect();
-            if shown.len() < id.len() {
-                shown.push('…');
-            }
-            shown
-        });
-        notes.status.last_delivery = Some(WebhookDelivery {
-            time: Time(clock::now()),
-            event: delivery.event,
-            id,
-            result: delivery.result.as_str().to_owned(),
-        });
-        let (now, rings) = (Instant::now(), delivery.result == DeliveryResult::Announced);
-        if rings {
-            notes.last_ring = Some(now);
-        }
-        if notes.burst.heard(now, rings) {
-            self.announced.ring();
-        }
-        self.heard.notify_one();
-        delivery.result
-    }
-
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes
-            .lock()
-            .expect("nothing panics while holding the notes")
-    }
 }
 
 // === impl State ===
@@ -431,24 +350,6 @@ impl Wanted {
             requested_at: annotations
                 .and_then(|all| all.get(names::ANNOTATION_REQUESTED_AT).cloned()),
         }
-    }
-}
-
-fn followed(spec: &ReleaseSourceSpec) -> Followed {
-    let GitReference {
-        branch,
-        tag,
-        commit,
-    } = &spec.reference;
-    let reference = match (branch, tag, commit) {
-        (_, _, Some(_)) => FollowedReference::Commit,
-        (_, Some(tag), None) => FollowedReference::Tag(tag.clone()),
-        (Some(branch), None, None) => FollowedReference::Branch(branch.clone()),
-        (None, None, None) => FollowedReference::Branch("main".to_owned()),
-    };
-    Followed {
-        repository: RepositoryName::of(&spec.url),
-        reference,
     }
 }
 
