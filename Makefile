@@ -16,18 +16,18 @@ help: ## print this list
 
 .PHONY: try
 try: ## validate the example repository, show a mistake and an offline plan (needs Rust only)
-	@tests/prerequisites cargo git cc perl
+	@tests/prerequisites cargo git cc
 	@cargo build --quiet
 	@demo/try $(FAIRWAY)
 
 .PHONY: demo
 demo: ## watch commits reach a real cluster, about a minute once built
-	@tests/prerequisites cargo go git cc perl
+	@tests/prerequisites cargo go git cc
 	@demo/run
 
 .PHONY: demo-up
 demo-up: ## the demo's cluster and agent, left running to play with
-	@tests/prerequisites cargo go git cc perl
+	@tests/prerequisites cargo go git cc
 	@demo/run --keep
 
 .PHONY: demo-down
@@ -36,13 +36,13 @@ demo-down: ## stop what demo-up started
 
 .PHONY: test
 test: ## every test, on a real control plane
-	@tests/prerequisites cargo go git cc perl
+	@tests/prerequisites cargo go git cc
 	@tests/control-plane/build >/dev/null
 	cargo test --locked
 
 .PHONY: check
 check: ## formatting, lints, generated files, documentation
-	@tests/prerequisites cargo git cc perl
+	@tests/prerequisites cargo git cc
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- --deny warnings
 	@$(MAKE) generate
@@ -52,13 +52,13 @@ check: ## formatting, lints, generated files, documentation
 
 .PHONY: bench
 bench: ## the measures of the engine, as a table and target/bench/engine.json (about ten minutes)
-	@tests/prerequisites cargo go git cc perl
+	@tests/prerequisites cargo go git cc
 	@tests/control-plane/build >/dev/null
 	cargo bench --locked --bench engine
 
 .PHONY: crash
 crash: ## every crash point, instead of the representative set that `make test` takes
-	@tests/prerequisites cargo go git cc perl
+	@tests/prerequisites cargo go git cc
 	@tests/control-plane/build >/dev/null
 	FAIRWAY_CRASH_POINTS=all cargo test --locked --test it -- crash:: --nocapture
 

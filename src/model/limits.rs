@@ -82,6 +82,19 @@ pub const CRD_SERVED_DEADLINE: Duration = Duration::from_secs(1);
 pub const FETCH_DEADLINE: Duration = Duration::from_secs(300);
 /// Time without a byte from the git server.
 pub const GIT_SERVER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time for which a connection to a git server is kept after a fetch: the pushes of one busy minute share it, and servers
+/// close theirs after 60 to 75 seconds.
+pub const GIT_CONNECTION_IDLE_MAX: Duration = Duration::from_secs(55);
+/// Redirects that one listing of references follows, all on the same host: a renamed project and a missing `.git` are two.
+pub const GIT_REDIRECTS_MAX: usize = 4;
+/// Bytes of a git server's list of references: half a million of 100 bytes.
+pub const GIT_REFERENCES_SIZE_MAX: usize = 50 * 1024 * 1024;
+/// Time to take in the end of an answer that has been understood: what a new connection would cost on a slow line.
+pub const GIT_DRAIN_PATIENCE: Duration = Duration::from_millis(100);
+/// Names of git servers that are looked up at once; the system's resolver blocks a thread for each.
+pub const GIT_RESOLVERS_MAX: usize = 8;
+/// Time that a fetch which was told to stop has to do so before it is left to itself: the disk may be busy with a pack.
+pub const FETCH_STOP_PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of one received pack: a hundred thousand files of 10 KiB, compressed, with history.
 pub const PACK_SIZE_MAX: usize = 1024 * 1024 * 1024;
 /// Objects of one received pack: a hundred thousand files, each changed with its folders some ten times.

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+
 use super::error::SourceError;
 use super::trust::CertificateAuthorities;
 
@@ -13,7 +17,7 @@ pub struct Credentials {
 }
 
 #[derive(Clone, Default)]
-pub(super) enum Login {
+enum Login {
     #[default]
     Anonymous,
     Basic {
@@ -61,8 +65,22 @@ impl Credentials {
         self
     }
 
-    pub(super) fn login(&self) -> &Login {
-        &self.login
+    /// Returns what goes into the header `Authorization`, marked as a secret.
+    pub(super) fn authorization(&self) -> Option<HeaderValue> {
+        let text = match &self.login {
+            Login::Anonymous => return None,
+            Login::Basic { username, password } => {
+                format!(
+                    "Basic {}",
+                    STANDARD.encode(format!("{username}:{password}"))
+                )
+            }
+            Login::Bearer(token) => format!("Bearer {token}"),
+        };
+        let mut value = HeaderValue::try_from(text)
+            .expect("control characters were refused when the credentials were made");
+        value.set_sensitive(true);
+        Some(value)
     }
 
     pub(super) fn authorities(&self) -> Option<&CertificateAuthorities> {
@@ -122,6 +140,9 @@ mod tests {
     fn secrets_show_neither_in_debug_nor_in_redacted_text() {
         let credentials = Credentials::basic("ci", "hunter2").unwrap();
         assert!(!format!("{credentials:?}").contains("hunter2"));
+        let header = credentials.authorization();
+        assert_eq!(format!("{header:?}"), "Some(Sensitive)");
+        assert_eq!(header.unwrap(), "Basic Y2k6aHVudGVyMg==");
         assert_eq!(
             credentials.redact("remote said\r\n: hunter2 is wrong\n"),
             "remote said  : [redacted] is wrong"

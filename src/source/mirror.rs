@@ -1,23 +1,24 @@
 //! The bare mirror of one repository: fetches what has moved, and hands out snapshots.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, mpsc};
 use std::time::Instant;
 
 use git2::{ErrorCode, Oid, Repository};
 use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::blobs::GitBlobs;
 use super::credentials::Credentials;
 use super::error::SourceError;
+use super::https::Connections;
 use super::local::commit_info;
 use super::reference::{CommitId, Reference};
 pub use super::transport::MirrorLimits;
 use super::transport::{Conversation, RemoteReference};
 use super::tree::{TreeError, TreeReader};
 use super::url::SourceUrl;
-use crate::model::{BlobStore, Revision, Snapshot};
+use crate::model::{BlobStore, Revision, Snapshot, limits};
 
 /// The mirror of one repository, in a directory that no other process uses. Cheap to clone.
 ///
@@ -31,6 +32,7 @@ struct Inner {
     url: SourceUrl,
     limits: MirrorLimits,
     blobs: Arc<GitBlobs>,
+    connections: Connections,
     /// Held while a fetch runs.
     trees: Mutex<TreeReader>,
 }
@@ -88,6 +90,7 @@ impl Mirror {
             directory,
             url,
             limits,
+            connections: Connections::default(),
             trees: Mutex::default(),
         }))
     }
@@ -107,13 +110,14 @@ impl Mirror {
             // Nobody waits any more once the deadline has passed.
             drop(sender.send(result));
         })?;
-        let answer = tokio::time::timeout(self.0.limits.deadline, receiver).await;
-        drop(guard);
-        match answer {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(fetch_panicked()),
-            Err(_) => Err(self.timeout()),
+        let mut receiver = receiver;
+        if let Ok(answer) = tokio::time::timeout(self.0.limits.deadline, &mut receiver).await {
+            return answer.unwrap_or_else(|_| Err(fetch_panicked()));
         }
+        drop(guard);
+        // So that the next fetch does not find this one still under way.
+        drop(tokio::time::timeout(limits::FETCH_STOP_PATIENCE, receiver).await);
+        Err(self.timeout())
     }
 
     /// Does the same as [`Mirror::fetch`] without a runtime.
@@ -131,25 +135,27 @@ impl Mirror {
             // Nobody waits any more once the deadline has passed.
             drop(sender.send(result));
         })?;
-        let answer = receiver.recv_timeout(self.0.limits.deadline);
-        drop(guard);
-        match answer {
+        match receiver.recv_timeout(self.0.limits.deadline) {
             Ok(result) => result,
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(fetch_panicked()),
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(self.timeout()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                drop(guard);
+                drop(receiver.recv_timeout(limits::FETCH_STOP_PATIENCE));
+                Err(self.timeout())
+            }
         }
     }
 
-    /// Starts a fetch on a thread of its own; dropping the guard makes the thread stop at the next byte.
+    /// Starts a fetch on a thread of its own; dropping the guard makes the thread stop waiting for the server.
     fn start(
         &self,
         request: FetchRequest,
         credentials: Credentials,
         done: impl FnOnce(Result<Fetched, SourceError>) + Send + 'static,
-    ) -> Result<CancelOnDrop, SourceError> {
+    ) -> Result<DropGuard, SourceError> {
         request.reference.check()?;
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let guard = CancelOnDrop(Arc::clone(&cancelled));
+        let cancelled = CancellationToken::new();
+        let guard = cancelled.clone().drop_guard();
         let inner = Arc::clone(&self.0);
         std::thread::Builder::new()
             .name("git-fetch".to_owned())
@@ -168,14 +174,6 @@ impl Mirror {
     }
 }
 
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 fn fetch_panicked() -> SourceError {
     SourceError::Other {
         detail: "the fetch has ended without an answer".to_owned(),
@@ -189,7 +187,7 @@ impl Inner {
         &self,
         request: &FetchRequest,
         credentials: &Credentials,
-        cancelled: &AtomicBool,
+        cancelled: &CancellationToken,
     ) -> Result<Fetched, SourceError> {
         let mut trees = match self.trees.try_lock() {
             Ok(trees) => trees,
@@ -210,6 +208,7 @@ impl Inner {
             limits: &self.limits,
             started: Instant::now(),
             cancelled,
+            connections: &self.connections,
         };
         if count_packs(&self.directory) > self.limits.packs_max {
             let aside = self.clone_anew(request, &conversation)?;

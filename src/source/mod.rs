@@ -12,10 +12,13 @@
 mod blobs;
 mod credentials;
 mod error;
+mod exchange;
+mod https;
 mod initialize;
 mod local;
 mod mirror;
 mod reference;
+mod smart;
 mod transport;
 mod tree;
 mod trust;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
+mod connections;
 mod https;
 mod local;
 mod mirror;

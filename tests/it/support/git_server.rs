@@ -5,6 +5,7 @@
     reason = "tests start the server as a process"
 )]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -61,20 +62,21 @@ impl GitServer {
                 command.arg(format!("--token={token}"));
             }
         }
-        let mut process = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the control-plane binary runs");
-        let mut address = String::new();
-        BufReader::new(process.stdout.take().expect("stdout is piped"))
-            .read_line(&mut address)
-            .expect("the server prints its address");
+        let (process, address) = spawn(command);
         Self {
             state,
-            address: address.trim().to_owned(),
+            address,
             process,
         }
+    }
+
+    /// Starts a server that was stopped, on the same port and with the same key.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        let mut command = Command::new(control_plane());
+        command.args(["git-server", "--resume"]);
+        command.arg(format!("--state={}", self.state.path().display()));
+        (self.process, _) = spawn(command);
     }
 
     /// Returns the URL of the repository.
@@ -98,7 +100,8 @@ impl GitServer {
         self.state.path().join("ca.crt")
     }
 
-    /// Makes every further request fail: `deny`, `unauthorized`, `error`, `hang` or `truncate N`; empty for none.
+    /// Makes every further request fail: `deny`, `unauthorized`, `error`, `hang`, `truncate N` or `redirect FROM TO`, which
+    /// concerns the requests whose path begins with FROM; empty for none.
     pub(crate) fn fault(&self, fault: &str) {
         std::fs::write(self.state.path().join("fault"), fault).expect("the fault can be written");
     }
@@ -110,9 +113,17 @@ impl GitServer {
         log.lines()
             .map(|line| {
                 let words: Vec<_> = line.split(' ').collect();
-                format!("{} {}", words[6], words[3])
+                format!("{} {}", words[7], words[3])
             })
             .collect()
+    }
+
+    /// Returns how many connections these requests came by.
+    pub(crate) fn connections(&self) -> usize {
+        let log = std::fs::read_to_string(self.state.path().join("access.log"))
+            .expect("the server keeps a log");
+        let clients: BTreeSet<_> = log.lines().map(|line| line.split(' ').nth(6)).collect();
+        clients.len()
     }
 
     /// Stops the server; its address then refuses connections.
@@ -126,6 +137,20 @@ impl Drop for GitServer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Starts a server and returns its address once it listens.
+fn spawn(mut command: Command) -> (Child, String) {
+    let mut process = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the control-plane binary runs");
+    let mut address = String::new();
+    BufReader::new(process.stdout.take().expect("stdout is piped"))
+        .read_line(&mut address)
+        .expect("the server prints its address");
+    (process, address.trim().to_owned())
 }
 
 /// Returns the binary, built once.
