@@ -80,10 +80,16 @@ impl SourceTask {
                 {
                     origin = None;
                 }
-                let attempt = tokio::select! {
+                let mut attempt = tokio::select! {
                     attempt = self.attempt(&resource, &wanted, &mut origin, &changed) => attempt,
                     () = self.stop.cancelled() => return,
                 };
+                if let Err(failure) = &mut attempt {
+                    tokio::select! {
+                        () = self.go_on_with_stored(&resource, &wanted, origin.as_ref(), failure) => {}
+                        () = self.stop.cancelled() => return,
+                    }
+                }
                 failures = if attempt.is_ok() { 0 } else { failures + 1 };
                 self.publish(attempt, &wanted);
             }
@@ -210,6 +216,51 @@ impl SourceTask {
                 } else {
                     Err(self.rewound(&from, &to, &snapshot))
                 }
+            }
+        }
+    }
+
+    /// After a restart, takes what was applied last from the mirror when no newer revision can be had, so that drift is put
+    /// right all the same.
+    async fn go_on_with_stored(
+        &self,
+        resource: &ReleaseSource,
+        wanted: &Wanted,
+        origin: Option<&(ReleaseSourceSpec, Origin)>,
+        failure: &mut FetchFailure,
+    ) {
+        let (Some((_, Origin::Mirror(mirror))), Ok(reference)) =
+            (origin, reference(&wanted.spec.reference))
+        else {
+            return;
+        };
+        if self.state.borrow().snapshot.is_some() {
+            return;
+        }
+        let last = self.last_commit(resource, &reference);
+        let path = wanted.spec.path.clone();
+        let request = FetchRequest {
+            reference,
+            path,
+            last,
+        };
+        match mirror.stored(request).await {
+            Ok(Some(snapshot)) => {
+                tracing::info!(
+                    source.name = %self.source,
+                    source.revision = %snapshot.revision,
+                    "going on with the revision that the mirror holds"
+                );
+                self.state
+                    .send_modify(|state| state.snapshot = Some(snapshot));
+            }
+            // The fetch that has failed is still at it; the next attempt looks again.
+            Ok(None) | Err(SourceError::Busy { .. }) => {}
+            Err(error) => {
+                failure.message = format!(
+                    "{}; what was applied last cannot be taken from the mirror either: {error}",
+                    failure.message
+                );
             }
         }
     }

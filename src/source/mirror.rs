@@ -1,7 +1,7 @@
 //! The bare mirror of one repository: fetches what has moved, and hands out snapshots.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, TryLockError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, mpsc};
 use std::time::Instant;
 
 use git2::{ErrorCode, Oid, Repository};
@@ -14,6 +14,7 @@ use super::error::SourceError;
 use super::https::Connections;
 use super::local::commit_info;
 use super::reference::{CommitId, Reference};
+use super::stored;
 pub use super::transport::MirrorLimits;
 use super::transport::{Conversation, RemoteReference};
 use super::tree::{TreeError, TreeReader};
@@ -105,12 +106,31 @@ impl Mirror {
         request: FetchRequest,
         credentials: Credentials,
     ) -> Result<Fetched, SourceError> {
-        let (sender, receiver) = oneshot::channel();
-        let guard = self.start(request, credentials, move |result| {
+        request.reference.check()?;
+        self.run(move |inner, cancelled| inner.fetch(&request, &credentials, cancelled))
+            .await
+    }
+
+    /// Opens the revision that `request.last` names without asking the server, if this very source (URL, reference and path)
+    /// has once led to it; it is read as a whole first. None when it has not, as far as the mirror knows.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the mirror; nothing is changed in it.
+    pub async fn stored(&self, request: FetchRequest) -> Result<Option<Snapshot>, SourceError> {
+        self.run(move |inner, cancelled| inner.stored(&request, cancelled))
+            .await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner, &CancellationToken) -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let (sender, mut receiver) = oneshot::channel();
+        let guard = self.start(work, move |result| {
             // Nobody waits any more once the deadline has passed.
             drop(sender.send(result));
         })?;
-        let mut receiver = receiver;
         if let Ok(answer) = tokio::time::timeout(self.0.limits.deadline, &mut receiver).await {
             return answer.unwrap_or_else(|_| Err(fetch_panicked()));
         }
@@ -131,7 +151,11 @@ impl Mirror {
         credentials: Credentials,
     ) -> Result<Fetched, SourceError> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let guard = self.start(request, credentials, move |result| {
+        request.reference.check()?;
+        let work = move |inner: &Inner, cancelled: &CancellationToken| {
+            inner.fetch(&request, &credentials, cancelled)
+        };
+        let guard = self.start(work, move |result| {
             // Nobody waits any more once the deadline has passed.
             drop(sender.send(result));
         })?;
@@ -146,20 +170,18 @@ impl Mirror {
         }
     }
 
-    /// Starts a fetch on a thread of its own; dropping the guard makes the thread stop waiting for the server.
-    fn start(
+    /// Starts work on a thread of its own; dropping the guard makes the thread stop waiting for the server.
+    fn start<T>(
         &self,
-        request: FetchRequest,
-        credentials: Credentials,
-        done: impl FnOnce(Result<Fetched, SourceError>) + Send + 'static,
+        work: impl FnOnce(&Inner, &CancellationToken) -> Result<T, SourceError> + Send + 'static,
+        done: impl FnOnce(Result<T, SourceError>) + Send + 'static,
     ) -> Result<DropGuard, SourceError> {
-        request.reference.check()?;
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();
         let inner = Arc::clone(&self.0);
         std::thread::Builder::new()
             .name("git-fetch".to_owned())
-            .spawn(move || done(inner.fetch(&request, &credentials, &cancelled)))
+            .spawn(move || done(work(&inner, &cancelled)))
             .map_err(|error| SourceError::Other {
                 detail: format!("no thread for a fetch: {error}"),
             })?;
@@ -189,19 +211,7 @@ impl Inner {
         credentials: &Credentials,
         cancelled: &CancellationToken,
     ) -> Result<Fetched, SourceError> {
-        let mut trees = match self.trees.try_lock() {
-            Ok(trees) => trees,
-            Err(TryLockError::Poisoned(poisoned)) => {
-                let mut trees = poisoned.into_inner();
-                *trees = TreeReader::default();
-                trees
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(SourceError::Busy {
-                    host: self.url.host(),
-                });
-            }
-        };
+        let mut trees = self.turn()?;
         let conversation = Conversation {
             url: &self.url,
             credentials,
@@ -229,6 +239,39 @@ impl Inner {
         }
     }
 
+    /// Takes the turn of the one fetch at a time.
+    fn turn(&self) -> Result<MutexGuard<'_, TreeReader>, SourceError> {
+        match self.trees.try_lock() {
+            Ok(trees) => Ok(trees),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                let mut trees = poisoned.into_inner();
+                *trees = TreeReader::default();
+                Ok(trees)
+            }
+            Err(TryLockError::WouldBlock) => Err(SourceError::Busy {
+                host: self.url.host(),
+            }),
+        }
+    }
+
+    fn stored(
+        &self,
+        request: &FetchRequest,
+        cancelled: &CancellationToken,
+    ) -> Result<Option<Snapshot>, SourceError> {
+        let mut trees = self.turn()?;
+        let (Some(last), true) = (request.last, self.directory.exists()) else {
+            return Ok(None);
+        };
+        let mirror = open_or_create(&self.directory)?;
+        if !stored::is_marked(&mirror, &self.url, request, last)? {
+            return Ok(None);
+        }
+        let snapshot = self.snapshot(&mirror, last.0, request, &mut trees)?;
+        stored::verify(&mirror, &snapshot, cancelled)?;
+        Ok(Some(snapshot))
+    }
+
     fn attempt(
         &self,
         request: &FetchRequest,
@@ -237,7 +280,11 @@ impl Inner {
     ) -> Result<Fetched, SourceError> {
         let mirror = open_or_create(&self.directory)?;
         let commit = update(&mirror, &request.reference, conversation)?;
-        self.judge(&mirror, commit, request, trees)
+        let fetched = self.judge(&mirror, commit, request, trees)?;
+        if !matches!(fetched, Fetched::Rewound { .. }) {
+            stored::mark(&mirror, &self.url, request, commit)?;
+        }
+        Ok(fetched)
     }
 
     /// Clones into a directory beside the mirror and puts it in its place once it is complete. Returns where the old one is

@@ -19,6 +19,7 @@ mod local;
 mod mirror;
 mod reference;
 mod smart;
+mod stored;
 mod transport;
 mod tree;
 mod trust;

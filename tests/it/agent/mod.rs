@@ -11,4 +11,5 @@ mod counts;
 mod follow;
 mod kubectl;
 mod life;
+mod offline;
 mod ownership;

@@ -8,6 +8,7 @@ mod local;
 mod mirror;
 mod odd_trees;
 mod recovery;
+mod stored;
 mod working_tree;
 
 use fairway::model::Snapshot;
