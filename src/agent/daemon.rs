@@ -206,6 +206,7 @@ impl Daemon {
             target: bell.clone(),
             metrics: Arc::clone(&self.outlets.metrics),
             stop: stop.clone(),
+            secret: None,
         };
         let target_task = TargetTask {
             heartbeat: self.heartbeats.task(&format!("target {source}")),

@@ -11,6 +11,7 @@ mod heartbeat;
 mod outlets;
 mod pass;
 mod record;
+mod secret_watch;
 mod source_task;
 mod target_task;
 pub mod telemetry;

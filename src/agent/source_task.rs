@@ -12,6 +12,7 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::secret_watch::SecretWatch;
 use crate::cluster::Cluster;
 use crate::model::api::{Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec};
 use crate::model::{Snapshot, SourceName, limits, names};
@@ -43,6 +44,8 @@ pub(super) struct SourceTask {
     pub(super) target: Bell,
     pub(super) metrics: Arc<Metrics>,
     pub(super) stop: CancellationToken,
+    /// The watch of the Secret that the spec names.
+    pub(super) secret: Option<SecretWatch>,
 }
 
 /// Where the files come from; made anew when URL, reference or path change.
@@ -73,6 +76,7 @@ impl SourceTask {
         loop {
             let resource = Arc::clone(&self.resource.borrow_and_update());
             let wanted = Wanted::of(&resource);
+            self.watch_secret(&wanted.spec, &changed);
             if !wanted.spec.suspend {
                 if origin
                     .as_ref()
@@ -102,6 +106,19 @@ impl SourceTask {
                 return;
             }
         }
+    }
+
+    /// Watches the Secret that the spec names now, while the source is not suspended.
+    fn watch_secret(&mut self, spec: &ReleaseSourceSpec, changed: &Arc<Notify>) {
+        let name = spec.secret_ref.as_ref().map(|reference| &reference.name);
+        let name = name.filter(|_| !spec.suspend);
+        if self.secret.as_ref().map(SecretWatch::name) == name.map(String::as_str) {
+            return;
+        }
+        self.secret = name.map(|name| {
+            let (cluster, namespace) = (self.cluster.clone(), self.namespace.clone());
+            SecretWatch::start(cluster, namespace, name.clone(), Arc::clone(changed))
+        });
     }
 
     /// Waits for a reason to try again; an error means that it is time to end.
@@ -312,6 +329,9 @@ impl SourceTask {
             retryable: true,
             rewound_to: None,
         })?;
+        if let Some(watch) = &self.secret {
+            watch.read(secret.as_ref());
+        }
         let Some(secret) = secret else {
             return Err(FetchFailure {
                 message: format!(
