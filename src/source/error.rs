@@ -216,6 +216,9 @@ pub enum SourceError {
     },
 }
 
+/// How the system says that there is no more room: on the volume, for this user, or for this process.
+const DISK_FULL: &[&str] = &["No space left", "quota exceeded", "File too large"];
+
 /// Whose turn it is after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -310,7 +313,9 @@ impl SourceError {
             Self::PackBroken { .. } => {
                 "The mirror is as it was before. It is tried again; if it persists, run `git fsck` on the server."
             }
-            Self::DiskFull { .. } => "Give the volume more room.",
+            Self::DiskFull { .. } => {
+                "Give the volume more room. What was read last stays; it is tried again."
+            }
             Self::Storage { .. } => {
                 "Check that the directory exists and belongs to the user that runs this process."
             }
@@ -345,10 +350,7 @@ impl SourceError {
 
     /// Translates an error from reading or writing below a directory.
     pub(super) fn from_storage(directory: &std::path::Path, detail: &str) -> Self {
-        if ["No space left", "quota exceeded", "File too large"]
-            .iter()
-            .any(|sign| detail.contains(sign))
-        {
+        if DISK_FULL.iter().any(|sign| detail.contains(sign)) {
             return Self::DiskFull {
                 directory: directory.to_owned(),
             };
@@ -361,14 +363,11 @@ impl SourceError {
 
     /// Translates an error from reading what a mirror should hold: anything but the file system means damage.
     pub(super) fn from_mirror(directory: &std::path::Path, error: &git2::Error) -> Self {
-        let refused = [
-            "denied",
-            "Read-only",
-            "No space left",
-            "Too many open files",
-        ]
-        .iter()
-        .any(|sign| error.message().contains(sign));
+        let refused = ["denied", "Read-only", "Too many open files"];
+        let refused = refused
+            .iter()
+            .chain(DISK_FULL)
+            .any(|sign| error.message().contains(sign));
         if error.class() == ErrorClass::Os && refused {
             return Self::from_storage(directory, error.message());
         }

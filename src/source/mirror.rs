@@ -1,6 +1,6 @@
 //! The bare mirror of one repository: fetches what has moved, and hands out snapshots.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, mpsc};
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::blobs::GitBlobs;
 use super::credentials::Credentials;
+use super::disk::{aside, count_packs, fresh, open_or_create, remove_directory};
 use super::error::SourceError;
 use super::https::Connections;
 use super::local::commit_info;
@@ -220,20 +221,35 @@ impl Inner {
             cancelled,
             connections: &self.connections,
         };
+        let result = self.fetch_or_clone(request, &conversation, &mut trees);
+        if matches!(result, Err(SourceError::DiskFull { .. })) && self.directory.exists() {
+            // Neither half a clone nor a damaged mirror is worth the room that it takes.
+            drop(remove_directory(&fresh(&self.directory)));
+            drop(remove_directory(&aside(&self.directory)));
+        }
+        result
+    }
+
+    fn fetch_or_clone(
+        &self,
+        request: &FetchRequest,
+        conversation: &Conversation<'_>,
+        trees: &mut TreeReader,
+    ) -> Result<Fetched, SourceError> {
         if count_packs(&self.directory) > self.limits.packs_max {
-            let aside = self.clone_anew(request, &conversation)?;
+            let aside = self.clone_anew(request, conversation)?;
             remove_directory(&aside)
                 .map_err(|error| SourceError::from_storage(&aside, &error.to_string()))?;
         }
-        match self.attempt(request, &conversation, &mut trees) {
+        match self.attempt(request, conversation, trees) {
             Err(SourceError::MirrorCorrupt { .. }) => {
                 tracing::warn!(
                     mirror.directory = %self.directory.display(),
                     "the mirror is damaged; it is cloned anew"
                 );
                 *trees = TreeReader::default();
-                self.clone_anew(request, &conversation)?;
-                self.attempt(request, &conversation, &mut trees)
+                self.clone_anew(request, conversation)?;
+                self.attempt(request, conversation, trees)
             }
             result => result,
         }
@@ -294,12 +310,7 @@ impl Inner {
         request: &FetchRequest,
         conversation: &Conversation<'_>,
     ) -> Result<PathBuf, SourceError> {
-        let beside = |suffix: &str| {
-            let mut name = self.directory.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let (fresh, aside) = (beside(".new"), beside(".old"));
+        let (fresh, aside) = (fresh(&self.directory), aside(&self.directory));
         let storage =
             |error: std::io::Error| SourceError::from_storage(&self.directory, &error.to_string());
         remove_directory(&fresh).map_err(storage)?;
@@ -374,16 +385,7 @@ impl Inner {
     }
 }
 
-// === the repository on disk ===
-
-fn open_or_create(directory: &Path) -> Result<Repository, SourceError> {
-    if directory.exists() {
-        return Repository::open_bare(directory)
-            .map_err(|error| SourceError::from_mirror(directory, &error));
-    }
-    Repository::init_bare(directory)
-        .map_err(|error| SourceError::from_storage(directory, error.message()))
-}
+// === what a reference leads to ===
 
 /// Brings the reference up to date and returns the commit that it points at.
 fn update(
@@ -480,21 +482,5 @@ fn peel(mirror: &Repository, object: Oid, reference: &Reference) -> Result<Oid, 
             })
         }
         Err(error) => Err(damaged(error)),
-    }
-}
-
-fn count_packs(directory: &Path) -> usize {
-    std::fs::read_dir(directory.join("objects/pack")).map_or(0, |entries| {
-        entries
-            .filter_map(Result::ok)
-            .filter(|entry| entry.path().extension().is_some_and(|end| end == "pack"))
-            .count()
-    })
-}
-
-fn remove_directory(directory: &Path) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }

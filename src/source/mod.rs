@@ -11,6 +11,7 @@
 
 mod blobs;
 mod credentials;
+mod disk;
 mod error;
 mod exchange;
 mod https;

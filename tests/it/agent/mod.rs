@@ -9,6 +9,7 @@ mod catalog;
 mod commands;
 mod counts;
 mod follow;
+mod full_disk;
 mod kubectl;
 mod life;
 mod offline;

@@ -22,6 +22,7 @@ use super::repository::Repository;
 /// How long anything may take before a test gives up. Generous, since two cores serve a whole Kubernetes.
 const PATIENCE: Duration = Duration::from_secs(90);
 const USER: &str = "ci";
+const FAIRWAY: &[&str] = &[env!("CARGO_BIN_EXE_fairway")];
 /// The password of the git server, which must never be told anywhere.
 pub(crate) const PASSWORD: &str = "canary-password-of-the-git-server";
 
@@ -93,10 +94,20 @@ impl World {
 
     /// Starts the agent with further arguments.
     pub(crate) fn agent_with(&self, arguments: &[&str]) -> Agent {
-        let kubeconfig = self.directory.path().join("agent.kubeconfig");
-        std::fs::write(&kubeconfig, self.proxy.kubeconfig())
-            .expect("the kubeconfig can be written");
-        Agent::start(&kubeconfig, &self.name, self.directory.path(), arguments)
+        self.agent_by(FAIRWAY, arguments)
+    }
+
+    /// Starts the agent so that no file of its can grow beyond 128 KiB, as on a volume that is full.
+    pub(crate) fn agent_without_room(&self) -> Agent {
+        let script = "trap '' XFSZ; ulimit -f 256; exec \"$0\" \"$@\"";
+        self.agent_by(&["sh", "-c", script, FAIRWAY[0]], &[])
+    }
+
+    fn agent_by(&self, program: &[&str], arguments: &[&str]) -> Agent {
+        let path = self.directory.path().join("agent.kubeconfig");
+        std::fs::write(&path, self.proxy.kubeconfig()).expect("it can be written");
+        let directory = self.directory.path();
+        Agent::start(program, &path, &self.name, directory, arguments)
     }
 
     /// Starts the agent straight at the API server, without the proxy.
@@ -109,7 +120,7 @@ impl World {
         // The cluster of the administrator's file, the account of the agent's.
         direct["users"][0]["user"] = own["users"][0]["user"].clone();
         std::fs::write(&path, direct.to_string()).expect("the kubeconfig can be written");
-        Agent::start(&path, &self.name, self.directory.path(), &[])
+        Agent::start(FAIRWAY, &path, &self.name, self.directory.path(), &[])
     }
 
     /// Asks for a pass, as `fairway reconcile` does.
@@ -287,7 +298,7 @@ impl World {
     /// Runs a command of the command line as the administrator; returns its exit code, stdout and stderr. Blocks its thread, so
     /// that a command which waits for the agent needs a test with several.
     pub(crate) fn fairway(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = command()
+        let output = command(FAIRWAY)
             .arg("--kubeconfig")
             .arg(self.plane.kubeconfig())
             .args(["--namespace", &self.name])
@@ -363,16 +374,22 @@ async fn install(plane: &ControlPlane, namespace: &str) {
     clippy::disallowed_methods,
     reason = "the agent is tested as the process that it is"
 )]
-fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
-    command.env_remove("KUBECONFIG");
+fn command(program: &[&str]) -> Command {
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]).env_remove("KUBECONFIG");
     command
 }
 
 // === impl Agent ===
 
 impl Agent {
-    fn start(kubeconfig: &Path, namespace: &str, directory: &Path, arguments: &[&str]) -> Self {
+    fn start(
+        program: &[&str],
+        kubeconfig: &Path,
+        namespace: &str,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Self {
         let (log, audit) = (directory.join("agent.log"), directory.join("audit.jsonl"));
         let open = |path: &Path| {
             let file = std::fs::OpenOptions::new()
@@ -381,7 +398,7 @@ impl Agent {
                 .open(path);
             Stdio::from(file.expect("the log can be written"))
         };
-        let child = command()
+        let child = command(program)
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args([
