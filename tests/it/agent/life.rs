@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 
 use crate::support::world::{PASSWORD, World, ready};
@@ -45,53 +44,6 @@ async fn credentials_that_are_refused_say_so_and_are_mended_by_the_secret() {
     assert!(message.contains("secretRef"), "{message}");
     world.secret(PASSWORD).await;
     world.until_value("settings", Some("one")).await;
-}
-
-/// Seven refusals in a row make a back-off of two minutes, more than a test waits.
-#[tokio::test]
-async fn changed_credentials_end_a_back_off_at_once() {
-    let world = World::new().await;
-    world.config_map("web", "settings", "one");
-    world.repository.publish("Add settings");
-    world.secret("wrong-password").await;
-    let _agent = world.agent();
-    world.declare(json!({})).await;
-    world.until_reason("FetchFailed").await;
-    for _ in 0..7 {
-        world.reconcile().await;
-    }
-    let refused = world.server.requests().len();
-    assert!(refused >= 7, "{refused}");
-    world.secret(PASSWORD).await;
-    world.until_value("settings", Some("one")).await;
-    assert_eq!(
-        world.server.requests()[refused..],
-        ["advertise 200", "fetch 200"]
-    );
-}
-
-#[tokio::test]
-async fn credentials_that_come_later_are_seen_at_once() {
-    let world = World::new().await;
-    world.config_map("web", "settings", "one");
-    world.repository.publish("Add settings");
-    let secrets: kube::Api<Secret> = kube::Api::namespaced(world.client.clone(), &world.name);
-    secrets
-        .delete("git-credentials", &kube::api::DeleteParams::default())
-        .await
-        .unwrap();
-    let _agent = world.agent();
-    world.declare(json!({})).await;
-    let source = world.until_reason("FetchFailed").await;
-    let (_, _, message) = ready(&source);
-    assert!(message.contains("does not exist"), "{message}");
-    for _ in 0..7 {
-        world.reconcile().await;
-    }
-    assert_eq!(world.server.requests(), Vec::<String>::new());
-    world.secret(PASSWORD).await;
-    world.until_value("settings", Some("one")).await;
-    assert_eq!(world.server.requests(), ["advertise 200", "fetch 200"]);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 mod catalog;
 mod commands;
 mod counts;
+mod credentials;
 mod follow;
 mod full_disk;
 mod kubectl;
