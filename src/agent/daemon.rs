@@ -1,7 +1,7 @@
 //! The agent as a whole: one task pair for each ReleaseSource of its namespace, and an orderly end.
 //!
-//! A ReleaseSource that appears starts its tasks, one that changes is handed to them, one that goes ends them. What was
-//! applied stays: a ReleaseSource owns nothing by finalizer.
+//! A ReleaseSource that appears starts its tasks, one that changes is handed to them, one that goes ends them, and its Target
+//! goes as well. What becomes of what was applied is settled before that, see `withdrawal`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ use super::bell::Bell;
 use super::heartbeat::{Heartbeat, Heartbeats};
 use super::outlets::Outlets;
 use super::pass::Engine;
+use super::record::Record;
 use super::source_task::{SourceState, SourceTask};
 use super::target_task::{Memory, TargetTask};
 use crate::cluster::Cluster;
@@ -94,6 +95,7 @@ impl Daemon {
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let mut tasks = JoinSet::new();
         let mut listed: Option<Vec<String>> = None;
+        let mut swept = false;
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -130,14 +132,18 @@ impl Daemon {
                             .cloned()
                             .collect();
                         for name in &gone {
-                            self.remove(name, &mut running);
+                            self.remove(name, &mut running).await;
+                        }
+                        if !swept {
+                            swept = true;
+                            self.sweep(&names).await;
                         }
                     }
                     self.heartbeats.listed();
                 }
                 Some(Ok(watcher::Event::Delete(resource))) => {
                     if let Some(name) = resource.metadata.name {
-                        self.remove(&name, &mut running);
+                        self.remove(&name, &mut running).await;
                     }
                 }
                 Some(Err(error)) => tracing::warn!(%error, "failed to watch ReleaseSources"),
@@ -223,6 +229,8 @@ impl Daemon {
         };
         tasks.spawn(source_task.run());
         tasks.spawn(target_task.run());
+        // What needs no fetch, such as the end of a source, is not kept waiting by a git server that is away.
+        bell.ring();
         Running {
             resource: resource_sender,
             target: bell,
@@ -230,16 +238,40 @@ impl Daemon {
         }
     }
 
-    fn remove(&self, name: &str, running: &mut BTreeMap<String, Running>) {
+    async fn remove(&self, name: &str, running: &mut BTreeMap<String, Running>) {
         let Some(one) = running.remove(name) else {
             return;
         };
         one.stop.cancel();
         self.bells().retain(|source, _| source.as_str() != name);
-        tracing::info!(
-            source.name = name,
-            "no longer following a source; what it applied stays"
-        );
+        tracing::info!(source.name = name, "no longer following a source");
+        // With the turn in our hands no pass of it is under way that could write the Target again.
+        let turn = tokio::time::timeout(limits::SHUTDOWN_DEADLINE, self.turn.lock()).await;
+        if let Ok(source) = SourceName::new(name) {
+            self.forget(&source).await;
+        }
+        drop(turn);
+    }
+
+    /// Clears away the Targets of sources that went while no agent was there to see it.
+    async fn sweep(&self, sources: &[String]) {
+        match Record::sources(&self.cluster, &self.settings.namespace).await {
+            Ok(recorded) => {
+                for source in recorded {
+                    if !sources.iter().any(|name| name == source.as_str()) {
+                        self.forget(&source).await;
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "failed to look for Targets without a source"),
+        }
+    }
+
+    async fn forget(&self, source: &SourceName) {
+        let forgotten = Record::forget(&self.cluster, &self.settings.namespace, source).await;
+        if let Err(error) = forgotten {
+            tracing::warn!(source.name = %source, %error, "failed to delete the Target; the next start tries again");
+        }
     }
 
     fn bells(&self) -> std::sync::MutexGuard<'_, BTreeMap<SourceName, Bell>> {

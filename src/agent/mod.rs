@@ -14,6 +14,7 @@ mod record;
 mod source_task;
 mod target_task;
 pub mod telemetry;
+mod withdrawal;
 
 pub use daemon::{Daemon, Settings};
 pub use heartbeat::Heartbeats;

@@ -38,9 +38,7 @@ struct Evaluated {
 /// What one pass is asked to do.
 #[derive(Clone, Copy)]
 pub struct PassRequest<'a> {
-    /// The files.
-    pub snapshot: &'a Snapshot,
-    /// How they are read; names the source.
+    /// How files are read; names the source.
     pub options: &'a EvaluateOptions,
     /// How deletions are limited.
     pub prune: &'a PruneSettings,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, ClusterError, Patch};
 use crate::model::api::{HOME, Target, TargetFields, TargetStatus, status_differs, target_name};
-use crate::model::{GroupKind, SourceName, names};
+use crate::model::{GroupKind, ObjectKey, SourceName, names};
 
 /// The Target of one source, as it is stored.
 pub struct Record {
@@ -105,6 +105,40 @@ impl Record {
             request: "delete what git does not want any more".to_owned(),
             message: "the record of this target is gone or was replaced".to_owned(),
         })
+    }
+
+    /// Deletes the Target of a source that is gone. What it has applied stays as it is, with its label: a source of the same
+    /// name that comes later finds it there without a record, and a person has to adopt it.
+    pub async fn forget(
+        cluster: &Cluster,
+        namespace: &str,
+        source: &SourceName,
+    ) -> Result<(), ClusterError> {
+        let name = target_name(source, HOME);
+        let Some(target) = cluster.get::<Target>(namespace, &name).await? else {
+            return Ok(());
+        };
+        let key = ObjectKey::new(
+            GroupKind::new(names::GROUP, "Target"),
+            Some(namespace),
+            &name,
+        );
+        let uid = target.metadata.uid.unwrap_or_default();
+        let version = target.metadata.resource_version.unwrap_or_default();
+        cluster.delete(&key, &uid, &version).await.map(drop)
+    }
+
+    /// Returns the sources that have a Target in a namespace.
+    pub async fn sources(
+        cluster: &Cluster,
+        namespace: &str,
+    ) -> Result<BTreeSet<SourceName>, ClusterError> {
+        let targets = cluster.list::<Target>(namespace, "").await?;
+        let names = targets.iter().filter_map(|target| {
+            let (source, of) = target.metadata.name.as_deref()?.split_once('.')?;
+            (of == HOME).then(|| SourceName::new(source).ok()).flatten()
+        });
+        Ok(names.collect())
     }
 
     /// Adds kinds that are about to be applied, if they are new.

@@ -22,7 +22,7 @@ use crate::model::api::{
     ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource, ReleaseSourceStatus,
 };
 use crate::model::snapshot::CommitInfo;
-use crate::model::{GroupKind, Snapshot, SourceName, limits};
+use crate::model::{GroupKind, Revision, Snapshot, SourceName, limits};
 use crate::plan::{Approval, Plan, PruneSettings};
 use crate::report::{
     Effect, FetchFailure, Origin, PassReport, source_status, source_suspended, target_status,
@@ -48,18 +48,18 @@ pub(super) struct TargetTask {
 /// What the task keeps from pass to pass.
 #[derive(Default)]
 pub(super) struct Memory {
-    record: Option<Record>,
+    pub(super) record: Option<Record>,
     /// The source's status as it is stored; none before it was read.
     status: Option<ReleaseSourceStatus>,
     /// Passes in a row that could not be finished.
-    failures: u32,
+    pub(super) failures: u32,
 }
 
 /// What one pass came to, before it is reported.
 #[derive(Default)]
-struct Progress {
-    desired: Option<Arc<Desired>>,
-    pass: Option<Pass>,
+pub(super) struct Progress {
+    pub(super) desired: Option<Arc<Desired>>,
+    pub(super) pass: Option<Pass>,
     effects: Vec<Effect>,
 }
 
@@ -86,6 +86,10 @@ impl TargetTask {
                 () = self.stop.cancelled() => return,
                 turn = turn.lock() => turn,
             };
+            // Whoever has told us to stop and waits for the turn may rely on it.
+            if self.stop.is_cancelled() {
+                return;
+            }
             next = self.look().await;
         }
     }
@@ -95,16 +99,17 @@ impl TargetTask {
         let resource = Arc::clone(&self.resource.borrow_and_update());
         let state = self.state.borrow_and_update().clone();
         if resource.metadata.deletion_timestamp.is_some() {
-            return None;
+            return self.withdraw(&resource, &state).await;
         }
+        let settled = self.settle_finalizer(&resource).await;
         if resource.spec.suspend {
-            return self.rest(&resource).await;
+            return self.rest(&resource, settled).await;
         }
         let attempt = state.attempt.clone()?;
         let started = clock::now();
         let mut progress = Progress::default();
         let passed = self.pass(&resource, &state, &mut progress).await;
-        let failed = passed.err().map(|error| error.to_string());
+        let failed = passed.and(settled).err().map(|error| error.to_string());
         if self.stop.is_cancelled() && failed.is_none() && progress.pass.is_none() {
             return None;
         }
@@ -130,14 +135,18 @@ impl TargetTask {
     }
 
     /// Says that a suspended source was seen; there is nothing else to do.
-    async fn rest(&mut self, resource: &ReleaseSource) -> Option<Instant> {
+    async fn rest(
+        &mut self,
+        resource: &ReleaseSource,
+        settled: Result<(), ClusterError>,
+    ) -> Option<Instant> {
         let before = self.status(resource);
         let generation = resource.metadata.generation.unwrap_or_default();
         let after = source_suspended(&before, generation);
         let written = self.outlets.write_source(resource, &before, &after).await;
         self.memory.status = Some(if written.is_ok() { after } else { before });
-        written.err().map(|error| {
-            tracing::warn!(source.name = %self.source, %error, "failed to write the status");
+        written.and(settled).err().map(|error| {
+            tracing::warn!(source.name = %self.source, %error, "failed to write the status or the finalizer");
             Instant::now() + limits::FAILURE_DELAY_MIN
         })
     }
@@ -149,7 +158,7 @@ impl TargetTask {
     }
 
     /// Returns whether this source was never looked at before.
-    fn is_new(&self, resource: &ReleaseSource) -> bool {
+    pub(super) fn is_new(&self, resource: &ReleaseSource) -> bool {
         let status = self.memory.status.as_ref().or(resource.status.as_ref());
         status.is_none_or(|status| status.last_attempted_revision.is_none())
     }
@@ -163,11 +172,7 @@ impl TargetTask {
         let Some(snapshot) = &state.snapshot else {
             return Ok(());
         };
-        let options = EvaluateOptions {
-            source: self.source.clone(),
-            landscape: resource.spec.landscape.clone(),
-            catalog_namespace: resource.spec.catalog.namespace.clone(),
-        };
+        let options = self.evaluate_options(resource);
         let decision = Decision::of(resource);
         let mut record = match self.memory.record.take() {
             Some(record) => record,
@@ -178,7 +183,7 @@ impl TargetTask {
         let outcome = self
             .pass_with(
                 &mut record,
-                (resource, snapshot, &options),
+                (resource, snapshot),
                 decision,
                 desired,
                 progress,
@@ -188,10 +193,18 @@ impl TargetTask {
         outcome
     }
 
+    pub(super) fn evaluate_options(&self, resource: &ReleaseSource) -> EvaluateOptions {
+        EvaluateOptions {
+            source: self.source.clone(),
+            landscape: resource.spec.landscape.clone(),
+            catalog_namespace: resource.spec.catalog.namespace.clone(),
+        }
+    }
+
     async fn pass_with(
         &mut self,
         record: &mut Record,
-        (resource, snapshot, options): (&ReleaseSource, &Snapshot, &EvaluateOptions),
+        (resource, snapshot): (&ReleaseSource, &Snapshot),
         decision: Option<Decision>,
         desired: Arc<Desired>,
         progress: &mut Progress,
@@ -207,12 +220,26 @@ impl TargetTask {
             Presence::Unknown => self.is_new(resource),
         };
         record.establish(empty, adopted).await?;
+        let from = (resource, &snapshot.revision, &snapshot.commit);
+        self.carry_out(record, from, decision, desired, progress)
+            .await
+    }
+
+    /// Plans and does what the record and the decisions allow. Everything that the plan needs is observed already.
+    pub(super) async fn carry_out(
+        &mut self,
+        record: &mut Record,
+        (resource, revision, commit): (&ReleaseSource, &Revision, &CommitInfo),
+        decision: Option<Decision>,
+        desired: Arc<Desired>,
+        progress: &mut Progress,
+    ) -> Result<(), ClusterError> {
+        let options = self.evaluate_options(resource);
         let trusted = record.trusted();
         let prune = prune_settings(&resource.spec.prune);
         let stop = self.stop.clone();
         let mut request = PassRequest {
-            snapshot,
-            options,
+            options: &options,
             prune: &prune,
             takeover: &resource.spec.takeover,
             approval: None,
@@ -233,8 +260,8 @@ impl TargetTask {
             origin: Origin {
                 source: &self.source,
                 cluster: HOME,
-                revision: &snapshot.revision,
-                commit: &snapshot.commit,
+                revision,
+                commit,
             },
             outlets: &self.outlets,
             record,
@@ -245,7 +272,7 @@ impl TargetTask {
     }
 
     /// Writes the statuses that have changed, and tells everybody who listens.
-    async fn report(
+    pub(super) async fn report(
         &mut self,
         resource: &ReleaseSource,
         state: &SourceState,
@@ -338,7 +365,7 @@ fn prune_settings(spec: &PruneSpec) -> PruneSettings {
 }
 
 /// Doubled with each failure, from the first delay to the last of failed objects.
-fn retry_delay(failures: u32) -> Duration {
+pub(super) fn retry_delay(failures: u32) -> Duration {
     let doubled = limits::FAILURE_DELAY_MIN * 2u32.pow(failures.clamp(1, 16) - 1);
     doubled.min(limits::FAILURE_DELAY_MAX)
 }

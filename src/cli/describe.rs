@@ -12,7 +12,7 @@ use super::get::{age, moment};
 use super::resources::Home;
 use super::waiting::waiting;
 use crate::model::SourceName;
-use crate::model::api::{Condition, HeldItem, HistoryEntry, ReleaseSource, Target};
+use crate::model::api::{Condition, DeletionPolicy, HeldItem, HistoryEntry, ReleaseSource, Target};
 
 /// Arguments of `fairway describe`.
 #[derive(Debug, Args)]
@@ -90,6 +90,18 @@ fn describe_source(
     )?;
     if spec.suspend {
         writeln!(out, "Suspended:  yes")?;
+    }
+    if source.metadata.deletion_timestamp.is_some() {
+        writeln!(
+            out,
+            "Deleted:    yes, with policy {:?}",
+            spec.deletion_policy
+        )?;
+    } else if spec.deletion_policy == DeletionPolicy::Delete {
+        writeln!(
+            out,
+            "Deletion:   takes what was applied along, once approved"
+        )?;
     }
     writeln!(
         out,

@@ -69,7 +69,6 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     };
     let (prune, stop) = (PruneSettings::default(), CancellationToken::new());
     let request = PassRequest {
-        snapshot: &snapshot,
         options: &options,
         prune: &prune,
         takeover: &[],

@@ -30,9 +30,26 @@ pub struct Desired {
     pub diagnostics: Vec<Diagnostic>,
     /// How many findings are beyond the limit and not listed.
     pub diagnostics_omitted: usize,
+    /// Whether a person has deleted the source, so that wanting nothing at all is meant; see [`Desired::withdrawn`].
+    pub withdrawn: bool,
 }
 
 impl Desired {
+    /// Returns what a source wants that a person has deleted: nothing, and that is no mistake of a repository.
+    pub fn withdrawn(revision: Revision) -> Self {
+        Self {
+            revision,
+            settings: RepositorySettings::default(),
+            components: BTreeMap::new(),
+            held: BTreeMap::new(),
+            unread: Vec::new(),
+            catalog: Catalog::default(),
+            diagnostics: Vec::new(),
+            diagnostics_omitted: 0,
+            withdrawn: true,
+        }
+    }
+
     /// Returns every object in the order of components and, inside them, of files.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<DesiredObject>> {
         self.components

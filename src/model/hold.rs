@@ -54,6 +54,8 @@ pub enum HoldReason {
     Rewound,
     /// The last request for the object failed; it is tried again after a delay.
     BackOff,
+    /// The source is suspended, so that nothing is deleted for it either.
+    Suspended,
 }
 
 impl HoldReason {
@@ -77,6 +79,7 @@ impl HoldReason {
             Self::InUse => "InUse",
             Self::Rewound => "Rewound",
             Self::BackOff => "BackOff",
+            Self::Suspended => "Suspended",
         }
     }
 }

@@ -23,6 +23,8 @@ pub const ANNOTATION_PRUNE: &str = "fairway.dev/prune";
 pub const ANNOTATION_FORCE: &str = "fairway.dev/force";
 /// Annotation on a ReleaseSource: any new value asks for a pass now.
 pub const ANNOTATION_REQUESTED_AT: &str = "fairway.dev/requestedAt";
+/// Finalizer on a ReleaseSource with `deletionPolicy: Delete`: it stays until what it has applied is gone. On nothing else.
+pub const FINALIZER_PRUNE: &str = "fairway.dev/prune";
 /// Annotation on a Target or ReleaseSource: a person's decision, as JSON.
 pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
 

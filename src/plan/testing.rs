@@ -117,6 +117,7 @@ pub(super) fn desired(objects: impl IntoIterator<Item = Arc<DesiredObject>>) -> 
         components: BTreeMap::new(),
         catalog: crate::desired::Catalog::default(),
         diagnostics_omitted: 0,
+        withdrawn: false,
         held: BTreeMap::new(),
         unread: Vec::new(),
         diagnostics: Vec::new(),

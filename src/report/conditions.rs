@@ -286,6 +286,13 @@ impl<'a> Writer<'a> {
 
     /// Sets `Valid`, `Applied` and `Pruned`, each where the pass came far enough to know it.
     fn results(&mut self, report: &PassReport<'_>) {
+        if report.is_withdrawal() {
+            // Nothing was read and nothing is applied any more; what was said about that stays.
+            if report.plan.is_some() {
+                self.pruned(report);
+            }
+            return;
+        }
         self.valid(report);
         if report.plan.is_some() && report.failed.is_none() {
             self.applied(report);

@@ -105,7 +105,13 @@ impl PassReport<'_> {
 
     /// Returns how many objects of the source are as git wants them; none where nothing could be planned.
     pub fn objects_in_step(&self) -> Option<usize> {
-        Some(self.plan?.unchanged)
+        let plan = self.plan.filter(|_| !self.is_withdrawal())?;
+        Some(plan.unchanged)
+    }
+
+    /// Returns whether the source is being deleted, and what it has applied with it.
+    pub fn is_withdrawal(&self) -> bool {
+        self.desired.is_some_and(|desired| desired.withdrawn)
     }
 
     /// Returns how many actions are left, since the process was told to stop or had no more patience.

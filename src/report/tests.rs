@@ -51,6 +51,7 @@ impl Pass {
                 catalog: Catalog::default(),
                 diagnostics: Vec::new(),
                 diagnostics_omitted: 0,
+                withdrawn: false,
             },
             plan: Plan {
                 kept: Vec::new(),

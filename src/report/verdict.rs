@@ -57,6 +57,14 @@ fn reason(report: &PassReport<'_>) -> (ConditionStatus, Reason) {
         return (Unknown, Reason::Retrying);
     };
     let pending = plan.pending.is_some();
+    if desired.withdrawn {
+        let reason = if pending {
+            Reason::ApprovalNeeded
+        } else {
+            Reason::Deleting
+        };
+        return (False, reason);
+    }
     if !desired.is_valid() || holds(report, pending).next().is_some() {
         (False, Reason::PartiallyApplied)
     } else if failed(report).next().is_some() {
@@ -100,7 +108,8 @@ fn needs_person(hold: &Hold) -> bool {
         | HoldReason::VersionChanged
         | HoldReason::ApprovalNeeded
         | HoldReason::InUse
-        | HoldReason::Rewound => true,
+        | HoldReason::Rewound
+        | HoldReason::Suspended => true,
         HoldReason::KindUnknown
         | HoldReason::Unobserved
         | HoldReason::DependencyNotReady
@@ -112,6 +121,10 @@ fn needs_person(hold: &Hold) -> bool {
 }
 
 fn message(report: &PassReport<'_>, reason: Reason) -> String {
+    if report.is_withdrawal() {
+        let problems = problems(report).unwrap_or_else(|| "deleting what was applied".to_owned());
+        return format!("the source is being deleted: {problems}");
+    }
     let Some(revision) = report.revision else {
         return problems(report).unwrap_or_else(|| "no revision was read yet".to_owned());
     };

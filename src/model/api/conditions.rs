@@ -98,6 +98,8 @@ words! {
         PruneUnsafe,
         /// The cluster refused a deletion; it is tried again.
         PruneFailed,
+        /// The ReleaseSource is being deleted, and what it has applied goes first; the message says what is in the way.
+        Deleting,
     }
 }
 

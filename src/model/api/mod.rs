@@ -16,8 +16,8 @@ pub use conditions::{ConditionReason, ConditionType, EventReason};
 pub use crd::crds;
 pub use decision::{Decision, DecisionKind};
 pub use release_source::{
-    CatalogSpec, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource, ReleaseSourceSpec,
-    ReleaseSourceStatus, SecretReference,
+    CatalogSpec, DeletionPolicy, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource,
+    ReleaseSourceSpec, ReleaseSourceStatus, SecretReference,
 };
 pub use target::{
     ApprovalRecord, HOME, PendingPrune, Target, TargetFields, TargetStatus, target_name,

@@ -110,6 +110,10 @@ pub struct ReleaseSourceSpec {
     /// How deletions are limited.
     #[serde(default)]
     pub prune: PruneSpec,
+    /// What becomes of what this source has applied when the source is deleted. `Orphan` leaves all of it; `Delete` deletes it
+    /// first, with the limits and approvals of any deletion, and keeps the source until that is done.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
     /// Field managers whose fields are taken over when an object is applied for the first time, so that what git drops later
     /// really goes.
     #[serde(default = "former_managers")]
@@ -194,6 +198,16 @@ impl Default for PruneSpec {
             max_percent: 20,
         }
     }
+}
+
+/// What becomes of what a source has applied when the source is deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// It stays, with its labels.
+    #[default]
+    Orphan,
+    /// It is deleted first.
+    Delete,
 }
 
 /// Where the catalog goes on the cluster that the agent runs in.
