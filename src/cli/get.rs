@@ -264,7 +264,7 @@ async fn components(
     Ok(found)
 }
 
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+pub(super) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)

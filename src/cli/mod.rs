@@ -9,14 +9,19 @@
 mod agent;
 mod approve;
 mod arguments;
+mod check;
 mod connection;
 mod context;
+mod create;
 mod describe;
 mod draw;
 mod explain;
 mod failure;
 mod generate;
 mod get;
+mod history;
+mod install;
+mod manifests;
 mod pages;
 mod plan;
 mod progress;
@@ -27,6 +32,7 @@ mod run;
 mod suspend;
 mod sync;
 mod terminal;
+mod uninstall;
 mod validate;
 mod waiting;
 

@@ -16,7 +16,7 @@ use crate::model::api::{
 use crate::model::{SourceName, names};
 
 /// Field manager of what a person does with this command line.
-const MANAGER: &str = "fairway-cli";
+pub(super) const MANAGER: &str = "fairway-cli";
 
 /// A connection to the cluster where the agent runs, and the namespace of its resources.
 pub(super) struct Home {

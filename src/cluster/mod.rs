@@ -16,6 +16,7 @@ mod path;
 mod takeover;
 mod typed;
 mod watch;
+mod whole;
 
 pub use answer::{Answer, Deleted};
 pub use connection::Cluster;
@@ -23,3 +24,4 @@ pub use discovery::Served;
 pub use error::ClusterError;
 pub use typed::{Patch, Typed};
 pub use watch::{Change, Page, Selection};
+pub use whole::Access;

@@ -78,6 +78,8 @@ pub const TAKEOVER_ROUNDS: usize = 3;
 /// Time that a pass may wait for a CRD that it has just applied to be served (0.25 s measured).
 pub const CRD_SERVED_DEADLINE: Duration = Duration::from_secs(1);
 
+/// Bytes of one credential: a bundle of all public certificate authorities has 220 KiB.
+pub const CREDENTIAL_SIZE_MAX: u64 = 512 * 1024;
 /// Time for one git operation as a whole: a first clone of a large repository over a slow line.
 pub const FETCH_DEADLINE: Duration = Duration::from_secs(300);
 /// Time without a byte from the git server.

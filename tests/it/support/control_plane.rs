@@ -22,20 +22,25 @@ impl ControlPlane {
     /// etcd and the API server alone; no controller acts on anything.
     pub(crate) fn minimal() -> &'static Self {
         static PLANE: OnceLock<ControlPlane> = OnceLock::new();
-        PLANE.get_or_init(|| Self::start("minimal"))
+        PLANE.get_or_init(|| Self::start("minimal", ""))
     }
 
     /// All parts: controllers, scheduler and a simulated kubelet.
     pub(crate) fn full() -> &'static Self {
         static PLANE: OnceLock<ControlPlane> = OnceLock::new();
-        PLANE.get_or_init(|| Self::start("all"))
+        PLANE.get_or_init(|| Self::start("all", ""))
+    }
+
+    /// All parts, for what concerns the cluster as a whole, such as installing and uninstalling. One test has it.
+    pub(crate) fn of_its_own() -> Self {
+        Self::start("all", "-alone")
     }
 
     #[expect(
         clippy::disallowed_methods,
         reason = "tests start the control plane as a process"
     )]
-    fn start(parts: &str) -> Self {
+    fn start(parts: &str, suffix: &str) -> Self {
         // Only this variable can name another cluster; KUBECONFIG may be somebody's real one.
         if let Some(kubeconfig) = std::env::var_os("FAIRWAY_TEST_KUBECONFIG") {
             return Self {
@@ -43,8 +48,8 @@ impl ControlPlane {
             };
         }
         let process = std::process::id();
-        let state =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("control-plane-{process}-{parts}"));
+        let state = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("control-plane-{process}-{parts}{suffix}"));
         let up = Command::new(binary())
             .env_remove("KUBECONFIG")
             .args([
