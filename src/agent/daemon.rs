@@ -25,6 +25,7 @@ use crate::cluster::Cluster;
 use crate::model::api::ReleaseSource;
 use crate::model::{SourceName, limits};
 use crate::observe::Observer;
+use crate::report::DecisionAction;
 
 /// What the agent is started with.
 pub struct Settings {
@@ -210,7 +211,7 @@ impl Daemon {
             resource: resource.clone(),
             state: state_sender,
             target: bell.clone(),
-            metrics: Arc::clone(&self.outlets.metrics),
+            outlets: self.outlets.clone(),
             stop: stop.clone(),
         };
         let target_task = TargetTask {
@@ -248,6 +249,11 @@ impl Daemon {
         // With the turn in our hands no pass of it is under way that could write the Target again.
         let turn = tokio::time::timeout(limits::SHUTDOWN_DEADLINE, self.turn.lock()).await;
         if let Ok(source) = SourceName::new(name) {
+            let policy = one.resource.borrow().spec.deletion_policy;
+            let details = [format!("deletionPolicy: {policy:?}")];
+            let whose = (self.settings.namespace.as_str(), &source);
+            self.outlets
+                .decided(whose, DecisionAction::DeleteSource, None, &details);
             self.forget(&source).await;
         }
         drop(turn);

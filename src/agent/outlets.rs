@@ -8,9 +8,14 @@ use serde_json::json;
 
 use super::clock;
 use crate::cluster::{Cluster, ClusterError, Patch};
-use crate::model::api::{ReleaseSource, ReleaseSourceStatus, TargetStatus, status_differs};
-use crate::model::names;
-use crate::report::{AuditLog, Change, Effect, EventSink, Metrics, Origin, PassReport, notices};
+use crate::model::api::{
+    Decision, HOME, ReleaseSource, ReleaseSourceStatus, TargetStatus, status_differs,
+};
+use crate::model::{SourceName, names};
+use crate::report::{
+    AuditLog, Change, Decided, DecisionAction, Effect, EventSink, Metrics, Origin, PassReport,
+    notices,
+};
 
 /// Everything that hears of a pass. Clones tell the same.
 #[derive(Clone)]
@@ -34,6 +39,28 @@ impl Outlets {
     /// Writes the line of one effect.
     pub(super) fn audit(&self, origin: &Origin<'_>, effect: &Effect) {
         if let Err(error) = self.audit.record(origin, effect) {
+            tracing::error!(%error, "failed to write audit lines");
+        }
+    }
+
+    /// Writes the line of one decision on home.
+    pub(super) fn decided(
+        &self,
+        (namespace, source): (&str, &SourceName),
+        action: DecisionAction,
+        decision: Option<&Decision>,
+        details: &[String],
+    ) {
+        let decided = Decided {
+            at: clock::now(),
+            source,
+            namespace,
+            cluster: HOME,
+            action,
+            decision,
+            details,
+        };
+        if let Err(error) = self.audit.decided(&decided) {
             tracing::error!(%error, "failed to write audit lines");
         }
     }

@@ -12,10 +12,11 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::outlets::Outlets;
 use crate::cluster::Cluster;
 use crate::model::api::{Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec};
 use crate::model::{Snapshot, SourceName, limits, names};
-use crate::report::{FetchFailure, Metrics};
+use crate::report::{DecisionAction, FetchFailure};
 use crate::source::{
     CertificateAuthorities, CommitId, Credentials, FetchRequest, Fetched, Mirror, MirrorLimits,
     Reference, SourceError, SourceUrl, Watch, WorkingTree,
@@ -41,7 +42,7 @@ pub(super) struct SourceTask {
     pub(super) resource: watch::Receiver<Arc<ReleaseSource>>,
     pub(super) state: watch::Sender<SourceState>,
     pub(super) target: Bell,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) outlets: Outlets,
     pub(super) stop: CancellationToken,
 }
 
@@ -116,7 +117,8 @@ impl SourceTask {
     }
 
     fn publish(&self, attempt: Result<Snapshot, FetchFailure>, wanted: &Wanted) {
-        self.metrics
+        self.outlets
+            .metrics
             .fetched(&self.source, attempt.as_ref().map(drop));
         self.state.send_modify(|state| {
             match attempt {
@@ -202,14 +204,18 @@ impl SourceTask {
         match fetched {
             Fetched::Unmoved(snapshot) | Fetched::Moved(snapshot) => Ok(snapshot),
             Fetched::Rewound { from, to, snapshot } => {
-                let approved = wanted.decision.as_ref().is_some_and(|decision| {
-                    decision.approves(DecisionKind::Rewind, &to.to_string())
-                });
-                if approved {
-                    Ok(snapshot)
-                } else {
-                    Err(self.rewound(&from, &to, &snapshot))
+                let approval = wanted
+                    .decision
+                    .as_ref()
+                    .filter(|decision| decision.approves(DecisionKind::Rewind, &to.to_string()));
+                if approval.is_none() {
+                    return Err(self.rewound(&from, &to, &snapshot));
                 }
+                let whose = (self.namespace.as_str(), &self.source);
+                let details = [format!("from {from}")];
+                self.outlets
+                    .decided(whose, DecisionAction::ApproveRewind, approval, &details);
+                Ok(snapshot)
             }
         }
     }

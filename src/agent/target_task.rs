@@ -20,12 +20,14 @@ use crate::desired::{Desired, EvaluateOptions};
 use crate::execute;
 use crate::model::api::{
     ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource, ReleaseSourceStatus,
+    status_differs,
 };
 use crate::model::snapshot::CommitInfo;
 use crate::model::{GroupKind, Revision, Snapshot, SourceName, limits};
 use crate::plan::{Approval, Plan, PruneSettings};
 use crate::report::{
-    Effect, FetchFailure, Origin, PassReport, source_status, source_suspended, target_status,
+    DecisionAction, Effect, FetchFailure, Origin, PassReport, source_status, source_suspended,
+    target_status,
 };
 
 /// Keeps home in step with one source.
@@ -53,6 +55,8 @@ pub(super) struct Memory {
     status: Option<ReleaseSourceStatus>,
     /// Passes in a row that could not be finished.
     pub(super) failures: u32,
+    /// Whether the source was suspended when it was last looked at; none before the first look.
+    suspended: Option<bool>,
 }
 
 /// What one pass came to, before it is reported.
@@ -101,6 +105,7 @@ impl TargetTask {
         if resource.metadata.deletion_timestamp.is_some() {
             return self.withdraw(&resource, &state).await;
         }
+        self.note_suspension(&resource);
         let settled = self.settle_finalizer(&resource).await;
         if resource.spec.suspend {
             return self.rest(&resource, settled).await;
@@ -132,6 +137,18 @@ impl TargetTask {
         }
         self.memory.failures = 0;
         progress.pass.and_then(|pass| pass.next)
+    }
+
+    /// Writes down that somebody has suspended or resumed the source. What happened while no agent was there is not known.
+    fn note_suspension(&mut self, resource: &ReleaseSource) {
+        let suspend = resource.spec.suspend;
+        let action = match self.memory.suspended.replace(suspend) {
+            Some(before) if before != suspend && suspend => DecisionAction::Suspend,
+            Some(before) if before != suspend => DecisionAction::Resume,
+            _ => return,
+        };
+        let whose = (self.namespace.as_str(), &self.source);
+        self.outlets.decided(whose, action, None, &[]);
     }
 
     /// Says that a suspended source was seen; there is nothing else to do.
@@ -219,6 +236,15 @@ impl TargetTask {
             // A source that was never here before has left nothing, whether or not that can be seen.
             Presence::Unknown => self.is_new(resource),
         };
+        if adopted && record.trusted().is_err() {
+            let whose = (self.namespace.as_str(), &self.source);
+            self.outlets.decided(
+                whose,
+                DecisionAction::ApproveIdentity,
+                decision.as_ref(),
+                &[],
+            );
+        }
         record.establish(empty, adopted).await?;
         let from = (resource, &snapshot.revision, &snapshot.commit);
         self.carry_out(record, from, decision, desired, progress)
@@ -249,7 +275,7 @@ impl TargetTask {
         };
         if let Some(decision) = decision {
             let plan = self.engine.plan(&desired, &request);
-            approve(record, &decision, &plan).await?;
+            self.approve(record, &decision, &plan).await?;
         }
         let approval = record.status().approval.as_ref().map(|stored| Approval {
             digest: stored.digest.clone(),
@@ -269,6 +295,43 @@ impl TargetTask {
         };
         progress.pass = Some(self.engine.pass(desired, &request, &mut listener).await?);
         Ok(())
+    }
+
+    /// Writes down what a decision allows, before anything is done in its name.
+    async fn approve(
+        &self,
+        record: &mut Record,
+        decision: &Decision,
+        plan: &Plan,
+    ) -> Result<(), ClusterError> {
+        let Some(pending) = &plan.pending else {
+            return Ok(());
+        };
+        if !decision.approves(DecisionKind::Prune, &pending.digest) {
+            return Ok(());
+        }
+        let fingerprints: BTreeSet<u64> = pending
+            .deletions
+            .iter()
+            .take(limits::APPROVAL_OBJECTS_MAX)
+            .map(crate::plan::Deletion::fingerprint)
+            .collect();
+        let mut status = record.status().clone();
+        status.approval = Some(ApprovalRecord {
+            digest: pending.digest.clone(),
+            objects: ApprovalRecord::stored(&fingerprints),
+            by: decision.by.clone(),
+            reason: decision.reason.clone(),
+            at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(decision.at),
+        });
+        if !status_differs(record.status(), &status) {
+            return Ok(());
+        }
+        let whose = (self.namespace.as_str(), &self.source);
+        let count = [format!("{} deletions", pending.deletions.len())];
+        self.outlets
+            .decided(whose, DecisionAction::ApprovePrune, Some(decision), &count);
+        record.write(status).await
     }
 
     /// Writes the statuses that have changed, and tells everybody who listens.
@@ -325,35 +388,6 @@ impl TargetTask {
             .map(|record| record.status().clone())
             .unwrap_or_default()
     }
-}
-
-/// Writes down what a decision allows, before anything is done in its name.
-async fn approve(
-    record: &mut Record,
-    decision: &Decision,
-    plan: &Plan,
-) -> Result<(), ClusterError> {
-    let Some(pending) = &plan.pending else {
-        return Ok(());
-    };
-    if !decision.approves(DecisionKind::Prune, &pending.digest) {
-        return Ok(());
-    }
-    let fingerprints: BTreeSet<u64> = pending
-        .deletions
-        .iter()
-        .take(limits::APPROVAL_OBJECTS_MAX)
-        .map(crate::plan::Deletion::fingerprint)
-        .collect();
-    let mut status = record.status().clone();
-    status.approval = Some(ApprovalRecord {
-        digest: pending.digest.clone(),
-        objects: ApprovalRecord::stored(&fingerprints),
-        by: decision.by.clone(),
-        reason: decision.reason.clone(),
-        at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(decision.at),
-    });
-    record.write(status).await
 }
 
 fn prune_settings(spec: &PruneSpec) -> PruneSettings {

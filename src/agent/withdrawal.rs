@@ -25,6 +25,7 @@ use crate::model::api::{Decision, DecisionKind, DeletionPolicy, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{Digest, GroupKind, Hold, HoldReason, Revision, names};
 use crate::plan::Plan;
+use crate::report::DecisionAction;
 
 impl TargetTask {
     /// Puts our finalizer on the ReleaseSource, or takes it off, as its policy says. Costs nothing while it is right.
@@ -147,6 +148,9 @@ impl TargetTask {
         if record.kinds().is_empty() {
             return Ok(());
         }
+        let whose = (self.namespace.as_str(), &self.source);
+        self.outlets
+            .decided(whose, DecisionAction::ApproveIdentity, decision, &[]);
         record.establish(false, true).await
     }
 

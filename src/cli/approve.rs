@@ -49,6 +49,8 @@ enum Approvable {
     Prune,
     /// A branch that no longer contains what was applied from it
     Rewind,
+    /// A cluster whose record was lost or is another's, as after restoring a backup; `fairway adopt` is the same
+    Identity,
 }
 
 pub(super) fn approve(
@@ -56,20 +58,19 @@ pub(super) fn approve(
     context: &mut Context,
 ) -> Result<Exit, Failure> {
     let name = &arguments.source;
+    let reason = (arguments.reason.as_str(), arguments.by.as_deref());
+    let waiting: fn(&SourceName, &ReleaseSource, Option<&Target>) -> Result<_, Failure> =
+        match arguments.kind {
+            Approvable::Prune => |name, _, target| pending_prune(name, target),
+            Approvable::Rewind => |name, source, _| rewind(name, source),
+            Approvable::Identity => return approve_identity(name, reason, context),
+        };
     let done = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         let source = home.source(name).await?;
         let target = home.target(name).await?;
-        let (kind, digest, what) = match arguments.kind {
-            Approvable::Prune => pending_prune(name, target.as_ref())?,
-            Approvable::Rewind => rewind(name, &source)?,
-        };
-        let decision = decision(
-            context,
-            kind,
-            digest,
-            (&arguments.reason, arguments.by.as_deref()),
-        );
+        let (kind, digest, what) = waiting(name, &source, target.as_ref())?;
+        let decision = decision(context, kind, digest, reason);
         store(&home, name, &decision).await?;
         Ok::<_, Failure>(what)
     })?;
@@ -78,12 +79,19 @@ pub(super) fn approve(
 }
 
 pub(super) fn adopt(arguments: &AdoptArguments, context: &mut Context) -> Result<Exit, Failure> {
-    let name = &arguments.source;
+    let reason = (arguments.reason.as_str(), arguments.by.as_deref());
+    approve_identity(&arguments.source, reason, context)
+}
+
+fn approve_identity(
+    name: &SourceName,
+    reason: (&str, Option<&str>),
+    context: &mut Context,
+) -> Result<Exit, Failure> {
     let uid = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         home.source(name).await?;
         let uid = home.cluster.uid().to_string();
-        let reason = (arguments.reason.as_str(), arguments.by.as_deref());
         let decision = decision(context, DecisionKind::Adopt, uid.clone(), reason);
         store(&home, name, &decision).await?;
         Ok::<_, Failure>(uid)

@@ -77,7 +77,7 @@ pub enum Command {
     Resume(suspend::SuspendArguments),
     /// Approve what waits for a person
     Approve(approve::ApproveArguments),
-    /// Say that what carries a source's label on this cluster is the source's, after its record was lost
+    /// Say that what carries a source's label here is the source's, after its record was lost: `approve identity`
     Adopt(approve::AdoptArguments),
     /// Install the agent, or bring what is installed to this version
     Install(install::InstallArguments),

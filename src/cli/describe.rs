@@ -11,8 +11,8 @@ use super::failure::{Exit, Failure};
 use super::get::{age, moment};
 use super::resources::Home;
 use super::waiting::waiting;
-use crate::model::SourceName;
 use crate::model::api::{Condition, DeletionPolicy, HeldItem, HistoryEntry, ReleaseSource, Target};
+use crate::model::{ClusterUid, SourceName};
 
 /// Arguments of `fairway describe`.
 #[derive(Debug, Args)]
@@ -35,15 +35,15 @@ enum Described {
 }
 
 pub(super) fn run(arguments: &DescribeArguments, context: &mut Context) -> Result<Exit, Failure> {
-    let (source, target) = runtime()?.block_on(async {
+    let (source, target, cluster) = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         let source = home.source(&arguments.source).await?;
         let target = home.target(&arguments.source).await?;
-        Ok::<_, Failure>((source, target))
+        Ok::<_, Failure>((source, target, home.cluster.uid().clone()))
     })?;
     match (context.output, arguments.what, target) {
         (OutputFormat::Text, Described::Source, target) => {
-            describe_source(&source, target.as_ref(), context)?;
+            describe_source(&source, (target.as_ref(), &cluster), context)?;
         }
         (OutputFormat::Text, Described::Target, Some(target)) => describe_target(&target, context)?,
         (_, Described::Source, _) => context.write_value(&source)?,
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &DescribeArguments, context: &mut Context) -> Resul
 
 fn describe_source(
     source: &ReleaseSource,
-    target: Option<&Target>,
+    (target, cluster): (Option<&Target>, &ClusterUid),
     context: &mut Context,
 ) -> Result<(), Failure> {
     let status = source.status.clone().unwrap_or_default();
@@ -118,6 +118,7 @@ fn describe_source(
     let waiting = waiting(
         std::slice::from_ref(source),
         target.map_or(&[], std::slice::from_ref),
+        cluster,
     );
     if !waiting.is_empty() {
         writeln!(out, "Waits for a person:")?;

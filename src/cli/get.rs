@@ -80,7 +80,8 @@ pub(super) fn run(arguments: &GetArguments, context: &mut Context) -> Result<Exi
         Listed::Approvals => {
             let waiting = runtime()?.block_on(async {
                 let home = Home::connect(context).await?;
-                Ok::<_, Failure>(waiting(&home.sources().await?, &home.targets().await?))
+                let (sources, targets) = (home.sources().await?, home.targets().await?);
+                Ok::<_, Failure>(waiting(&sources, &targets, home.cluster.uid()))
             })?;
             print_approvals(context, &waiting)
         }

@@ -158,7 +158,7 @@ async fn say_what_happens(
             names::LABEL_SOURCE
         )?;
     }
-    for one in waiting(sources, &targets) {
+    for one in waiting(sources, &targets, home.cluster.uid()) {
         writeln!(
             err,
             "  This is then decided by nobody: {} of {}: {}",

@@ -13,7 +13,7 @@ mod tests;
 mod text;
 mod verdict;
 
-pub use audit::{AuditLog, Origin};
+pub use audit::{AuditLog, Decided, DecisionAction, Origin};
 pub use conditions::{source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
 pub use metrics::Metrics;

@@ -8,6 +8,7 @@
 mod catalog;
 mod commands;
 mod counts;
+mod decisions;
 mod follow;
 mod kubectl;
 mod life;
