@@ -1,12 +1,15 @@
 //! The end of a source: what stays, what goes first and waits for a person, and that nothing hangs or is forgotten.
 
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::wait::{Condition, await_condition};
 use serde_json::{Value, json};
 
-use crate::support::proxy::{Fault, Rule};
-use crate::support::world::{Agent, World, ready};
+use crate::support::proxy::{Fault, Rule, Seen};
+use crate::support::world::{Agent, World, ready, signal};
 
 const FINALIZER: &str = "fairway.dev/prune";
 
@@ -268,4 +271,62 @@ async fn a_source_that_has_applied_nothing_goes_at_once() {
     until_finalizers(&world, &[FINALIZER]).await;
     delete(&world).await;
     until_gone(&world).await;
+}
+
+/// Kills the agent when its write with this number was answered, and lets the next one go on; returns what that write was.
+async fn killed_after_write(number: usize) -> Option<String> {
+    let (world, mut agent) = in_step(json!({"deletionPolicy": "Delete"})).await;
+    delete(&world).await;
+    world.until_reason("ApprovalNeeded").await;
+    agent.kill();
+    approve(&world);
+    let (process, died) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(None)));
+    let (pid, at, writes) = (Arc::clone(&process), Arc::clone(&died), AtomicUsize::new(0));
+    world.proxy.after(Arc::new(move |_, seen: &Seen| {
+        let is_write = matches!(seen.verb.as_str(), "PATCH" | "POST" | "DELETE");
+        if !is_write || writes.fetch_add(1, Ordering::SeqCst) + 1 != number {
+            return true;
+        }
+        *at.lock().unwrap() = Some(format!("{} {}", seen.verb, seen.path));
+        signal(pid.load(Ordering::SeqCst), "KILL");
+        false
+    }));
+    world.proxy.forget();
+    let mut agent = world.agent();
+    process.store(agent.id(), Ordering::SeqCst);
+    let dead = async {
+        while died.lock().unwrap().is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = dead => {}
+        () = until_gone(&world) => {}
+    }
+    agent.kill();
+    let _agent = world.agent();
+    until_gone(&world).await;
+    assert_eq!(left(&world).await, [] as [String; 0]);
+    died.lock().unwrap().take()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whichever_write_is_the_last_of_an_agent_the_next_one_brings_the_source_to_its_end() {
+    let mut crashes = Vec::new();
+    for number in 1.. {
+        match killed_after_write(number).await {
+            Some(write) => crashes.push(write),
+            None => break,
+        }
+    }
+    let count = |verb: &str, part: &str| {
+        let fits = |write: &&String| write.starts_with(verb) && write.contains(part);
+        crashes.iter().filter(fits).count()
+    };
+    // The approval, each object, the finalizer, and the Target after all of these.
+    assert_eq!(count("PATCH", "/targets/"), 1, "{crashes:?}");
+    assert_eq!(count("DELETE", "/configmaps/"), 3, "{crashes:?}");
+    assert_eq!(count("PATCH", "/releasesources/"), 1, "{crashes:?}");
+    assert_eq!(count("DELETE", "/targets/"), 1, "{crashes:?}");
+    assert!(crashes.last().unwrap().contains("/targets/"), "{crashes:?}");
 }

@@ -208,7 +208,7 @@ async fn what_is_broken_is_named(cluster: &Cluster) {
         out.contains("may not get releasesources.fairway.dev in fairway-system"),
         "{out}"
     );
-    let (code, out, err) = cluster.fairway(&["install"]);
+    let (code, out, err) = cluster.fairway(&["install", "--wait", "false"]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("role/fairway configured"), "{out}");
     assert!(
@@ -222,6 +222,12 @@ async fn what_is_broken_is_named(cluster: &Cluster) {
 async fn uninstalling_leaves_what_was_applied(cluster: &Cluster) {
     // Nobody acts on these sources: the Deployment's pods are simulated.
     cluster.declare("modules", &["fairway.dev/prune"]).await;
+    cluster.declare("ended", &["fairway.dev/prune"]).await;
+    // Deleted while no agent is there to go on with it.
+    let sources: Api<ReleaseSource> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+    let parameters = kube::api::DeleteParams::default();
+    sources.delete("ended", &parameters).await.unwrap();
+    assert!(sources.get("ended").await.is_ok(), "its finalizer keeps it");
     let applied = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "applied", "namespace": "default", "labels": {"fairway.dev/source": "modules"}},
@@ -239,10 +245,10 @@ async fn uninstalling_leaves_what_was_applied(cluster: &Cluster) {
 
     let (code, out, err) = cluster.fairway(&["uninstall", "--orphan", "--yes"]);
     assert_eq!(code, 0, "{out}{err}");
-    assert!(
-        out.contains("releasesource/modules released; its objects stay"),
-        "{out}"
-    );
+    for source in ["modules", "ended"] {
+        let line = format!("releasesource/{source} released; its objects stay");
+        assert!(out.contains(&line), "{out}");
+    }
     assert!(
         err.contains("with the label fairway.dev/source=modules"),
         "{err}"
