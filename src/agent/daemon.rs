@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
 use super::heartbeat::{Heartbeat, Heartbeats};
+use super::memory::Memory;
 use super::outlets::Outlets;
 use super::pass::Engine;
 use super::source_task::{SourceState, SourceTask};
-use super::target_task::{Memory, TargetTask};
+use super::target_task::TargetTask;
 use crate::cluster::Cluster;
 use crate::model::api::ReleaseSource;
 use crate::model::{SourceName, limits};

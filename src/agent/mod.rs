@@ -3,11 +3,13 @@
 //! Each ReleaseSource has a source task, which fetches and keeps the last good snapshot, and a target task for home, which
 //! passes whenever its bell rings. Bells carry no data; the full pass is the only path.
 
+mod approval;
 mod bell;
 pub mod clock;
 mod daemon;
 mod failures;
 mod heartbeat;
+mod memory;
 mod outlets;
 mod pass;
 mod record;

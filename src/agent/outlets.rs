@@ -38,15 +38,16 @@ impl Outlets {
         }
     }
 
-    /// Stores the status of a source, if it differs.
+    /// Stores the status of a source, if it differs. Returns the resourceVersion that the source has then, where it was
+    /// written.
     pub(super) async fn write_source(
         &self,
         resource: &ReleaseSource,
         before: &ReleaseSourceStatus,
         after: &ReleaseSourceStatus,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<Option<String>, ClusterError> {
         if !status_differs(before, after) {
-            return Ok(());
+            return Ok(None);
         }
         let metadata = &resource.metadata;
         let name = metadata.name.as_deref().unwrap_or_default();
@@ -62,7 +63,7 @@ impl Outlets {
         self.cluster
             .patch::<ReleaseSource>(namespace, name, Some("status"), manager, patch)
             .await
-            .map(drop)
+            .map(|written| written.metadata.resource_version)
     }
 
     /// Writes Events for what has changed, and counts.

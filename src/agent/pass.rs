@@ -153,8 +153,10 @@ impl Engine {
     pub async fn observe(&self, desired: &Desired, recorded: &BTreeSet<GroupKind>) {
         let mut kinds = recorded.clone();
         kinds.extend(desired.objects().map(|object| object.key.kind.clone()));
-        self.observer.ensure(kinds);
-        self.observer.synced(limits::FIRST_LIST_PATIENCE).await;
+        self.observer.ensure(kinds.clone());
+        self.observer
+            .listed(&kinds, limits::FIRST_LIST_PATIENCE)
+            .await;
     }
 
     /// Returns whether any object of this source is on the cluster.
@@ -173,6 +175,11 @@ impl Engine {
             }
         }
         presence
+    }
+
+    /// Takes out of an approval what git wants again, and what is gone.
+    pub fn narrow(&self, approval: &mut Approval, source: &SourceName, desired: &Desired) {
+        approval.narrow(source, desired, &self.observer.view());
     }
 
     /// Plans without doing anything.
@@ -240,7 +247,12 @@ impl Engine {
                 break self.plan(&desired, request);
             }
         };
-        let next = self.failures.next_due(Instant::now());
+        // Our own answers ring no bell: what had to be left for the next pass has nobody else to start it.
+        let next = if plan.is_empty() || total.gave_up {
+            self.failures.next_due(Instant::now())
+        } else {
+            Some(Instant::now())
+        };
         Ok(Pass {
             desired,
             plan,

@@ -5,10 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::cluster::{Cluster, ClusterError, Patch};
-use crate::model::api::{HOME, Target, TargetFields, TargetStatus, status_differs, target_name};
+use crate::model::api::{
+    ConditionType, HOME, Target, TargetFields, TargetStatus, status_differs, target_name,
+};
 use crate::model::{GroupKind, SourceName, names};
 
 /// The Target of one source, as it is stored.
@@ -18,6 +21,9 @@ pub struct Record {
     source: SourceName,
     status: TargetStatus,
     exists: bool,
+    created: Option<Timestamp>,
+    /// Guards each write: two agents, or a person, may have the same record in hand.
+    version: Option<String>,
 }
 
 // === impl Record ===
@@ -32,13 +38,36 @@ impl Record {
         let found = cluster
             .get::<Target>(namespace, &target_name(source, HOME))
             .await?;
-        Ok(Self {
+        let mut record = Self {
             cluster: cluster.clone(),
             namespace: namespace.to_owned(),
             source: source.clone(),
-            exists: found.is_some(),
-            status: found.and_then(|target| target.status).unwrap_or_default(),
-        })
+            exists: false,
+            status: TargetStatus::default(),
+            created: None,
+            version: None,
+        };
+        record.take(found);
+        Ok(record)
+    }
+
+    /// Takes a Target as it is stored.
+    fn take(&mut self, found: Option<Target>) {
+        self.exists = found.is_some();
+        let (metadata, status) = found.map_or_else(Default::default, |target| {
+            (target.metadata, target.status.unwrap_or_default())
+        });
+        self.created = metadata.creation_timestamp.map(|created| created.0);
+        self.version = metadata.resource_version;
+        self.status = status;
+        self.status
+            .conditions
+            .retain(|one| ConditionType::is_ours(&one.type_));
+    }
+
+    /// Returns when the Target was created; none while there is none.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.created
     }
 
     /// Returns what is stored.
@@ -120,6 +149,11 @@ impl Record {
     }
 
     /// Stores a status, if it differs from what is stored.
+    ///
+    /// # Errors
+    ///
+    /// When the Target has been changed since it was read, or cannot be written. After a conflict the record is as it is
+    /// stored, so that a second attempt starts from there: what somebody else has written down is never lost.
     pub async fn write(&mut self, status: TargetStatus) -> Result<(), ClusterError> {
         if self.exists && !status_differs(&self.status, &status) {
             return Ok(());
@@ -131,7 +165,7 @@ impl Record {
         let body = json!({
             "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
             "kind": "Target",
-            "metadata": {"name": name},
+            "metadata": {"name": name, "resourceVersion": self.version},
             "status": status,
         });
         let patch = (Patch::Apply, &body);
@@ -146,15 +180,23 @@ impl Record {
             )
             .await
         {
-            Ok(_) => {
+            Ok(written) => {
+                self.version = written.metadata.resource_version;
                 self.status = status;
                 Ok(())
+            }
+            Err(error @ ClusterError::Conflict { .. }) => {
+                *self = Self::load(&self.cluster, &self.namespace, &self.source).await?;
+                // It was ours: the first answer was lost, and the request sent again.
+                if self.exists && !status_differs(&self.status, &status) {
+                    return Ok(());
+                }
+                Err(error)
             }
             Err(error) => {
                 // Deleted under our feet: the next write creates it anew, but without the trust that it had.
                 if matches!(error, ClusterError::NotFound { .. }) {
-                    self.exists = false;
-                    self.status = TargetStatus::default();
+                    self.take(None);
                 }
                 Err(error)
             }
@@ -164,10 +206,14 @@ impl Record {
     async fn create(&mut self, name: &str) -> Result<(), ClusterError> {
         let target = Target::new(name, TargetFields {});
         match self.cluster.create(&self.namespace, &target).await {
-            // Created by an attempt whose answer was lost: it is there, which is all that was wanted.
-            Ok(_) | Err(ClusterError::Conflict { .. }) => {
-                self.exists = true;
+            Ok(created) => {
+                self.take(Some(created));
                 Ok(())
+            }
+            // Created by an attempt whose answer was lost, or by somebody else: what it says must be known first.
+            Err(error @ ClusterError::Conflict { .. }) => {
+                *self = Self::load(&self.cluster, &self.namespace, &self.source).await?;
+                Err(error)
             }
             Err(error) => Err(error),
         }

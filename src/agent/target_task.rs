@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::approval::{approve, is_new_approval};
 use super::bell::Bell;
 use super::clock;
 use super::heartbeat::Heartbeat;
+use super::memory::Memory;
 use super::outlets::Outlets;
 use super::pass::{Engine, Pass, PassListener, PassRequest, Presence};
 use super::record::Record;
@@ -18,9 +20,7 @@ use super::source_task::SourceState;
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Desired, EvaluateOptions};
 use crate::execute;
-use crate::model::api::{
-    ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource, ReleaseSourceStatus,
-};
+use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{GroupKind, Snapshot, SourceName, limits};
 use crate::plan::{Approval, Plan, PruneSettings};
@@ -39,20 +39,11 @@ pub(super) struct TargetTask {
     pub(super) bell: Bell,
     pub(super) outlets: Outlets,
     pub(super) heartbeat: Heartbeat,
-    /// Held during a pass: targets of one cluster pass one after another.
+    /// Held while something is executed: targets of one cluster write one after another. Reading, evaluating and the first
+    /// lists of a large source hold nobody up.
     pub(super) turn: Arc<Mutex<()>>,
     pub(super) stop: CancellationToken,
     pub(super) memory: Memory,
-}
-
-/// What the task keeps from pass to pass.
-#[derive(Default)]
-pub(super) struct Memory {
-    record: Option<Record>,
-    /// The source's status as it is stored; none before it was read.
-    status: Option<ReleaseSourceStatus>,
-    /// Passes in a row that could not be finished.
-    failures: u32,
 }
 
 /// What one pass came to, before it is reported.
@@ -61,6 +52,8 @@ struct Progress {
     desired: Option<Arc<Desired>>,
     pass: Option<Pass>,
     effects: Vec<Effect>,
+    /// What is left of an approval after the pass.
+    approval: Option<Approval>,
 }
 
 // === impl TargetTask ===
@@ -81,11 +74,6 @@ impl TargetTask {
                 }
             }
             self.heartbeat.beat();
-            let turn = Arc::clone(&self.turn);
-            let _turn = tokio::select! {
-                () = self.stop.cancelled() => return,
-                turn = turn.lock() => turn,
-            };
             next = self.look().await;
         }
     }
@@ -93,6 +81,11 @@ impl TargetTask {
     /// Looks once: a pass, and its report. Returns when to look again without a bell.
     async fn look(&mut self) -> Option<Instant> {
         let resource = Arc::clone(&self.resource.borrow_and_update());
+        // Nobody watches the record. It is read again with each fetch, so that an edit or a loss is found out within the
+        // source's interval, and before a pass that somebody has asked for.
+        if self.state.has_changed().unwrap_or(true) {
+            self.memory.record = None;
+        }
         let state = self.state.borrow_and_update().clone();
         if resource.metadata.deletion_timestamp.is_some() {
             return None;
@@ -131,27 +124,42 @@ impl TargetTask {
 
     /// Says that a suspended source was seen; there is nothing else to do.
     async fn rest(&mut self, resource: &ReleaseSource) -> Option<Instant> {
-        let before = self.status(resource);
+        let before = self.memory.status(resource);
         let generation = resource.metadata.generation.unwrap_or_default();
         let after = source_suspended(&before, generation);
         let written = self.outlets.write_source(resource, &before, &after).await;
-        self.memory.status = Some(if written.is_ok() { after } else { before });
+        let written = self.memory.remember(resource, (before, after), written);
         written.err().map(|error| {
             tracing::warn!(source.name = %self.source, %error, "failed to write the status");
             Instant::now() + limits::FAILURE_DELAY_MIN
         })
     }
 
-    /// Returns the status as it is stored.
-    fn status(&mut self, resource: &ReleaseSource) -> ReleaseSourceStatus {
-        let stored = self.memory.status.take();
-        stored.unwrap_or_else(|| resource.status.clone().unwrap_or_default())
-    }
-
     /// Returns whether this source was never looked at before.
     fn is_new(&self, resource: &ReleaseSource) -> bool {
-        let status = self.memory.status.as_ref().or(resource.status.as_ref());
-        status.is_none_or(|status| status.last_attempted_revision.is_none())
+        self.memory
+            .status(resource)
+            .last_attempted_revision
+            .is_none()
+    }
+
+    /// Reads a person's decision; one that cannot be read decides nothing, and that is said once.
+    fn decision(&mut self, resource: &ReleaseSource) -> Option<Decision> {
+        match Decision::read(resource) {
+            Ok(decision) => decision,
+            Err(error) => {
+                let text = error.to_string();
+                if self.memory.unread_decision.as_ref() != Some(&text) {
+                    tracing::warn!(
+                        source.name = %self.source,
+                        error = %text,
+                        "a decision cannot be read and decides nothing; make it again with `fairway approve`"
+                    );
+                    self.memory.unread_decision = Some(text);
+                }
+                None
+            }
+        }
     }
 
     async fn pass(
@@ -168,7 +176,7 @@ impl TargetTask {
             landscape: resource.spec.landscape.clone(),
             catalog_namespace: resource.spec.catalog.namespace.clone(),
         };
-        let decision = Decision::of(resource);
+        let decision = self.decision(resource);
         let mut record = match self.memory.record.take() {
             Some(record) => record,
             None => Record::load(&self.cluster, &self.namespace, &self.source).await?,
@@ -197,9 +205,12 @@ impl TargetTask {
         progress: &mut Progress,
     ) -> Result<(), ClusterError> {
         self.engine.observe(&desired, &record.kinds()).await;
-        let adopted = decision
-            .as_ref()
-            .is_some_and(|one| one.approves(DecisionKind::Adopt, self.cluster.uid().as_str()));
+        let uid = self.cluster.uid().as_str();
+        let adopted = decision.as_ref().is_some_and(|one| {
+            // A decision from before the record was made is about an earlier loss.
+            let made = record.created();
+            one.approves(DecisionKind::Adopt, uid) && made.is_some() && one.is_later_than(made)
+        });
         let empty = match self.engine.presence_of(&self.source) {
             Presence::Absent => true,
             Presence::Present => false,
@@ -220,16 +231,17 @@ impl TargetTask {
             only: None,
             stop: &stop,
         };
-        if let Some(decision) = decision {
+        if let Some(decision) = decision.filter(|one| is_new_approval(one, record)) {
             let plan = self.engine.plan(&desired, &request);
             approve(record, &decision, &plan).await?;
         }
-        let approval = record.status().approval.as_ref().map(|stored| Approval {
-            digest: stored.digest.clone(),
-            objects: stored.fingerprints(),
-        });
+        let approval = self.approval(record, &desired);
         request.approval = approval.as_ref();
+        let Some(_turn) = self.turn().await else {
+            return Ok(());
+        };
         let mut listener = Listener {
+            heartbeat: &self.heartbeat,
             origin: Origin {
                 source: &self.source,
                 cluster: HOME,
@@ -240,8 +252,37 @@ impl TargetTask {
             record,
             effects: &mut progress.effects,
         };
-        progress.pass = Some(self.engine.pass(desired, &request, &mut listener).await?);
+        let passed = self
+            .engine
+            .pass(Arc::clone(&desired), &request, &mut listener)
+            .await?;
+        progress.pass = Some(passed);
+        progress.approval = self.approval(record, &desired);
         Ok(())
+    }
+
+    /// Waits for its turn to write to the cluster; none when the task is told to stop before.
+    async fn turn(&self) -> Option<OwnedMutexGuard<()>> {
+        let mut turn = std::pin::pin!(Arc::clone(&self.turn).lock_owned());
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                turn = &mut turn => return Some(turn),
+                // Waiting for somebody else's long pass is no reason to be taken for dead.
+                () = tokio::time::sleep(limits::HEARTBEAT) => self.heartbeat.beat(),
+            }
+        }
+    }
+
+    /// Returns what is left of the recorded approval: what git wants again is not approved any more.
+    fn approval(&self, record: &Record, desired: &Desired) -> Option<Approval> {
+        let stored = record.status().approval.as_ref()?;
+        let mut approval = Approval {
+            digest: stored.digest.clone(),
+            objects: stored.fingerprints(),
+        };
+        self.engine.narrow(&mut approval, &self.source, desired);
+        Some(approval)
     }
 
     /// Writes the statuses that have changed, and tells everybody who listens.
@@ -256,7 +297,7 @@ impl TargetTask {
     ) -> Result<(), ClusterError> {
         let nobody = CommitInfo::default();
         let snapshot = state.snapshot.as_ref();
-        let before = self.status(resource);
+        let before = self.memory.status(resource);
         let report = PassReport {
             source: &self.source,
             cluster: HOME,
@@ -269,23 +310,24 @@ impl TargetTask {
             plan: progress.pass.as_ref().map(|pass| &pass.plan),
             effects: &progress.effects,
             failed,
+            stopped: self.stop.is_cancelled(),
             started,
             ended: clock::now(),
         };
         let after = source_status(&before, &report);
         let target_before = self.target_status();
-        let target_after = target_status(&target_before, &report);
+        let mut target_after = target_status(&target_before, &report);
+        if let (Some(stored), Some(left)) = (&mut target_after.approval, &progress.approval) {
+            stored.objects = ApprovalRecord::stored(&left.objects);
+        }
         let target = match &mut self.memory.record {
             Some(record) => record.write(target_after.clone()).await,
             None => Ok(()),
         };
-        let source = self.outlets.write_source(resource, &before, &after).await;
-        let stored = if source.is_ok() {
-            after.clone()
-        } else {
-            before.clone()
-        };
-        self.memory.status = Some(stored);
+        let written = self.outlets.write_source(resource, &before, &after).await;
+        let source = self
+            .memory
+            .remember(resource, (before.clone(), after.clone()), written);
         let changes = ((&before, &after), (&target_before, &target_after));
         self.outlets.tell(resource, changes, &report).await;
         target.and(source)
@@ -298,35 +340,6 @@ impl TargetTask {
             .map(|record| record.status().clone())
             .unwrap_or_default()
     }
-}
-
-/// Writes down what a decision allows, before anything is done in its name.
-async fn approve(
-    record: &mut Record,
-    decision: &Decision,
-    plan: &Plan,
-) -> Result<(), ClusterError> {
-    let Some(pending) = &plan.pending else {
-        return Ok(());
-    };
-    if !decision.approves(DecisionKind::Prune, &pending.digest) {
-        return Ok(());
-    }
-    let fingerprints: BTreeSet<u64> = pending
-        .deletions
-        .iter()
-        .take(limits::APPROVAL_OBJECTS_MAX)
-        .map(crate::plan::Deletion::fingerprint)
-        .collect();
-    let mut status = record.status().clone();
-    status.approval = Some(ApprovalRecord {
-        digest: pending.digest.clone(),
-        objects: ApprovalRecord::stored(&fingerprints),
-        by: decision.by.clone(),
-        reason: decision.reason.clone(),
-        at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(decision.at),
-    });
-    record.write(status).await
 }
 
 fn prune_settings(spec: &PruneSpec) -> PruneSettings {
@@ -345,6 +358,7 @@ fn retry_delay(failures: u32) -> Duration {
 
 /// Writes down kinds and collects effects while a pass goes on.
 struct Listener<'a> {
+    heartbeat: &'a Heartbeat,
     origin: Origin<'a>,
     outlets: &'a Outlets,
     record: &'a mut Record,
@@ -371,6 +385,7 @@ impl PassListener for Listener<'_> {
     }
 
     fn effect(&mut self, effect: &execute::Effect) {
+        self.heartbeat.beat();
         if let Some(effect) = Effect::of(effect, clock::now()) {
             self.outlets.audit(&self.origin, &effect);
             self.effects.push(effect);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use clap::{Args, ValueEnum};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::connection::runtime;
@@ -12,7 +13,7 @@ use super::failure::{Exit, Failure};
 use super::resources::Home;
 use super::waiting::rewound_to;
 use crate::model::api::{Decision, DecisionKind, ReleaseSource, Target};
-use crate::model::{SourceName, names};
+use crate::model::{SourceName, limits, names};
 
 /// Arguments of `fairway approve`.
 #[derive(Debug, Args)]
@@ -64,12 +65,9 @@ pub(super) fn approve(
             Approvable::Prune => pending_prune(name, target.as_ref())?,
             Approvable::Rewind => rewind(name, &source)?,
         };
-        let decision = decision(
-            context,
-            kind,
-            digest,
-            (&arguments.reason, arguments.by.as_deref()),
-        );
+        let last = last_decision(target.as_ref());
+        let reason = (arguments.reason.as_str(), arguments.by.as_deref());
+        let decision = decision(context, (kind, digest), last, reason)?;
         store(&home, name, &decision).await?;
         Ok::<_, Failure>(what)
     })?;
@@ -82,9 +80,11 @@ pub(super) fn adopt(arguments: &AdoptArguments, context: &mut Context) -> Result
     let uid = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         home.source(name).await?;
+        let target = home.target(name).await?;
         let uid = home.cluster.uid().to_string();
+        let created = lost_record(name, &uid, target.as_ref())?;
         let reason = (arguments.reason.as_str(), arguments.by.as_deref());
-        let decision = decision(context, DecisionKind::Adopt, uid.clone(), reason);
+        let decision = decision(context, (DecisionKind::Adopt, uid.clone()), created, reason)?;
         store(&home, name, &decision).await?;
         Ok::<_, Failure>(uid)
     })?;
@@ -129,20 +129,64 @@ fn rewind(
     Ok((DecisionKind::Rewind, commit, what))
 }
 
+/// Returns when the Target was created whose lost record is to be adopted; only a later decision is about this loss.
+fn lost_record(
+    name: &SourceName,
+    uid: &str,
+    target: Option<&Target>,
+) -> Result<Option<Timestamp>, Failure> {
+    let Some(target) = target else {
+        return Err(Failure::Misuse(format!(
+            "there is no record of {name} yet, so that nothing is to be adopted; is an agent running in its namespace?"
+        )));
+    };
+    let status = target.status.as_ref();
+    if status.and_then(|status| status.cluster_uid.as_deref()) == Some(uid) {
+        return Err(Failure::Misuse(format!(
+            "the record of {name} is whole; there is nothing to adopt"
+        )));
+    }
+    Ok(target
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|created| created.0))
+}
+
+fn last_decision(target: Option<&Target>) -> Option<Timestamp> {
+    let approval = target?.status.as_ref()?.approval.as_ref()?;
+    Some(approval.at.0)
+}
+
+/// Makes a decision. It is dated after the last one that the agent has recorded, whatever this computer's clock says: each
+/// counts once, by its date.
 fn decision(
     context: &Context,
-    kind: DecisionKind,
-    digest: String,
+    (kind, digest): (DecisionKind, String),
+    last: Option<Timestamp>,
     (reason, by): (&str, Option<&str>),
-) -> Decision {
+) -> Result<Decision, Failure> {
     let by = by.map_or_else(|| user(context), str::to_owned);
-    Decision {
+    for (what, text, bytes_max) in [
+        ("the reason", reason, limits::DECISION_REASON_MAX),
+        ("the name", by.as_str(), limits::DECISION_BY_MAX),
+    ] {
+        if text.len() > bytes_max {
+            return Err(Failure::Misuse(format!(
+                "{what} has {} bytes; at most {bytes_max} are kept with a decision",
+                text.len()
+            )));
+        }
+    }
+    let now = crate::agent::clock::now();
+    let next = last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok());
+    Ok(Decision {
         kind,
         digest,
         by,
         reason: reason.to_owned(),
-        at: crate::agent::clock::now(),
-    }
+        at: next.map_or(now, |next| next.max(now)),
+    })
 }
 
 /// Names the user of the current context. The API server's own audit log knows better; this is for people.

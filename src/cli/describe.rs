@@ -10,6 +10,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::get::{age, moment};
 use super::resources::Home;
+use super::terminal::printable;
 use super::waiting::waiting;
 use crate::model::SourceName;
 use crate::model::api::{Condition, HeldItem, HistoryEntry, ReleaseSource, Target};
@@ -151,17 +152,17 @@ fn describe_target(target: &Target, context: &mut Context) -> Result<(), Failure
             pending.digest
         )?;
         for line in pending.reasons.iter().chain(&pending.sample) {
-            writeln!(out, "  {line}")?;
+            writeln!(out, "  {}", printable(line))?;
         }
     }
     if let Some(approval) = status.approval {
         writeln!(
             out,
             "Last approval: set {} by {} at {}: {}",
-            approval.digest,
-            approval.by,
+            printable(&approval.digest),
+            printable(&approval.by),
             moment(approval.at.0),
-            approval.reason
+            printable(&approval.reason)
         )?;
     }
     Ok(())
@@ -182,7 +183,7 @@ fn conditions(out: &mut dyn Write, conditions: &[Condition]) -> Result<(), Failu
             continue;
         }
         shown.push(&condition.message);
-        for line in condition.message.lines() {
+        for line in printable(&condition.message).lines() {
             writeln!(out, "    {line}")?;
         }
     }
@@ -200,8 +201,9 @@ fn holds(out: &mut dyn Write, holds: &[HeldItem], count: i64) -> Result<(), Fail
             .as_ref()
             .map(|place| format!(" at {place}"))
             .unwrap_or_default();
-        writeln!(out, "  {} ({}){place}", hold.what, hold.reason)?;
-        for line in hold.message.lines() {
+        let title = format!("{} ({}){place}", hold.what, hold.reason);
+        writeln!(out, "  {}", printable(&title))?;
+        for line in printable(&hold.message).lines() {
             writeln!(out, "    {line}")?;
         }
     }

@@ -25,7 +25,7 @@ pub const DIAGNOSTICS_LOCATED_MAX: usize = 50;
 pub const CACHE_PASSES: u64 = 2;
 /// Threads that parse files at once. Parsing is a matter of milliseconds; more threads only take cores from others.
 pub const PARSE_THREADS_MAX: usize = 8;
-/// Holds listed in a status; the rest is counted. 20 × about 400 bytes stay well below what etcd likes.
+/// Holds listed in a status; the rest is counted. 20 × at most 2 KiB stay well below what etcd likes.
 pub const HOLDS_LISTED_MAX: usize = 20;
 /// Revisions kept in a status' history.
 pub const HISTORY_MAX: usize = 10;
@@ -126,8 +126,8 @@ pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(8);
 pub const FETCH_RETRY_MIN: Duration = Duration::from_secs(2);
 /// How often a task gives a sign of life while it has nothing to do.
 pub const HEARTBEAT: Duration = Duration::from_secs(30);
-/// Silence after which a task counts as hung: longer than the longest pass, 10,000 objects that all take their deadline
-/// sixteen at a time would be far beyond, but such a server answers none of the probes either.
+/// Silence after which a task counts as hung. A pass gives a sign with each object, and while it waits for its turn; between
+/// two signs there are a few requests at their deadlines, and the evaluation of one revision.
 pub const HEARTBEAT_MISSED: Duration = Duration::from_secs(600);
 /// Bytes of a message in a condition: about ten lines of a terminal; the schema allows 4,096.
 pub const CONDITION_MESSAGE_MAX: usize = 1_000;
@@ -135,6 +135,8 @@ pub const CONDITION_MESSAGE_MAX: usize = 1_000;
 pub const EVENT_NOTE_MAX: usize = 1_000;
 /// Bytes of one part of a message that comes from outside: an author, the name of an object, an error of a server.
 pub const MESSAGE_PART_MAX: usize = 400;
+/// Bytes of the message of one hold, with the lines for a file that lift it.
+pub const HOLD_MESSAGE_MAX: usize = 1_000;
 /// Things that one message names before it counts the rest.
 pub const MESSAGE_ITEMS_MAX: usize = 3;
 /// Events of one kind that one pass writes for single things; the rest is counted in one more.
@@ -143,6 +145,14 @@ pub const EVENTS_PER_PASS_MAX: usize = 10;
 pub const PENDING_SAMPLE_MAX: usize = 20;
 /// Reasons of a pending deletion that a Target keeps.
 pub const PENDING_REASONS_MAX: usize = 10;
+
+/// Bytes of the annotation with a decision: a name and a reason at their limits, in characters of up to four bytes that JSON
+/// may escape with six.
+pub const DECISION_SIZE_MAX: usize = 16 * 1024;
+/// Bytes of a decision's author that are recorded; the schema of Targets refuses more characters.
+pub const DECISION_BY_MAX: usize = 256;
+/// Bytes of a decision's reason that are recorded; the schema of Targets refuses more characters.
+pub const DECISION_REASON_MAX: usize = 1_024;
 
 /// Connections to the private port: a kubelet's two probes and a few scrapers, with room for a person.
 pub const SERVER_CONNECTIONS_MAX: usize = 32;

@@ -84,6 +84,17 @@ impl Observer {
         timeout(patience, all).await.is_ok()
     }
 
+    /// Waits like [`Observer::synced`], but for these kinds only: others' first lists hold nobody up.
+    pub async fn listed(&self, kinds: &BTreeSet<GroupKind>, patience: Duration) -> bool {
+        let mut attempts = self.shared.attempts.subscribe();
+        let all = attempts.wait_for(|_| {
+            let state = self.shared.lock();
+            let mut stores = kinds.iter().filter_map(|kind| state.kinds.get(kind));
+            stores.all(KindStore::attempted)
+        });
+        timeout(patience, all).await.is_ok()
+    }
+
     /// Returns what is known now; later changes do not show in it.
     pub fn view(&self) -> Observed {
         let served = self

@@ -1,11 +1,11 @@
 //! The types of this stage: what it is asked, and what it answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::desired::Desired;
 use crate::model::{ComponentName, DesiredObject, Digest, Hold, ObjectKey, Revision, SourceName};
-use crate::observe::{Observed, ObservedObject};
+use crate::observe::{KindObservation, Observed, ObservedObject};
 
 /// Everything that planning may look at. There is no clock and no cluster behind it.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +74,44 @@ pub struct Approval {
     pub objects: BTreeSet<u64>,
 }
 
+impl Approval {
+    /// Takes out what git names again and what is gone: an approval stays valid only while the set shrinks, so that an object
+    /// which comes back to git and is dropped a second time needs an approval of its own. Nothing is taken out for not being
+    /// seen while some kind could not be listed.
+    pub fn narrow(&mut self, source: &SourceName, desired: &Desired, observed: &Observed) {
+        if self.objects.is_empty() {
+            return;
+        }
+        let named: HashSet<&ObjectKey> = desired
+            .objects()
+            .map(|object| &object.key)
+            .chain(desired.held.keys())
+            .collect();
+        let mut all_listed = true;
+        let (mut wanted, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
+        for kind in observed.kinds.values() {
+            let KindObservation::Listed(objects) = kind else {
+                all_listed = false;
+                continue;
+            };
+            let ours = objects
+                .values()
+                .filter(|live| live.source.as_ref() == Some(source));
+            for live in ours {
+                let set = if named.contains(&live.key) {
+                    &mut wanted
+                } else {
+                    &mut unwanted
+                };
+                set.insert(Deletion::of(live).fingerprint());
+            }
+        }
+        self.objects.retain(|object| {
+            !wanted.contains(object) && (!all_listed || unwanted.contains(object))
+        });
+    }
+}
+
 /// What a pass does, and what it does not do and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -113,8 +151,7 @@ impl Plan {
 
     /// Returns whether anything is to be deleted because git does not want it any more.
     pub fn deletes(&self) -> bool {
-        self.actions()
-            .any(|action| matches!(action.kind, ActionKind::Delete(_)))
+        self.actions().any(Action::is_deletion)
     }
 }
 
@@ -131,6 +168,13 @@ pub struct Action {
     pub why: Why,
     /// Objects of this plan whose action must have succeeded before this one is tried.
     pub requires: Vec<ObjectKey>,
+}
+
+impl Action {
+    /// Returns whether an object goes for good.
+    pub fn is_deletion(&self) -> bool {
+        matches!(self.kind, ActionKind::Delete(_))
+    }
 }
 
 /// What to do with an object.

@@ -4,21 +4,21 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::pass::PassReport;
-use super::text::{bounded, counted, short, some_of};
+use super::text::{bounded, bounded_lines, counted, short, some_of};
 use super::verdict::{Next, Verdict, failed, hold_words, holds, invalid};
 use crate::model::api::ConditionReason as Reason;
-use crate::model::api::ConditionStatus::{False, True};
+use crate::model::api::ConditionStatus::{False, True, Unknown};
 use crate::model::api::ConditionType as Type;
 use crate::model::api::{
     Condition, ConditionStatus, HeldItem, HistoryEntry, PendingPrune, ReleaseSourceStatus,
     TargetStatus, set, unset,
 };
 use crate::model::limits::{
-    CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX, PENDING_REASONS_MAX,
-    PENDING_SAMPLE_MAX,
+    CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLD_MESSAGE_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX,
+    PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
 use crate::model::{Hold, HoldReason, Revision, Severity};
-use crate::plan::Kept;
+use crate::plan::{Action, Kept, Plan};
 
 /// Returns the status of a source that is suspended: the spec was seen, and nothing is under way. Everything else stays, since
 /// it still says how things stood.
@@ -34,7 +34,10 @@ pub fn source_status(before: &ReleaseSourceStatus, report: &PassReport<'_>) -> R
     let verdict = Verdict::of(report);
     let mut status = before.clone();
     status.observed_generation = Some(report.generation);
-    if let Some(requested_at) = report.requested_at {
+    // A pass that ended early is tried again; who asked for it goes on waiting.
+    if let Some(requested_at) = report.requested_at
+        && report.is_finished()
+    {
         status.last_handled_reconcile_at = Some(bounded(requested_at, 256));
     }
     if let Some(revision) = report.revision {
@@ -158,7 +161,7 @@ fn held_item(hold: &Hold) -> HeldItem {
     HeldItem {
         what: bounded(&hold.what, MESSAGE_PART_MAX),
         reason: hold.reason.as_str().to_owned(),
-        message: bounded(&hold.message, MESSAGE_PART_MAX),
+        message: bounded_lines(&hold.message, HOLD_MESSAGE_MAX),
         place: hold
             .place
             .as_ref()
@@ -335,6 +338,8 @@ impl<'a> Writer<'a> {
             self.set(Type::Applied, False, Reason::Held, &message);
         } else if let Some(errors) = invalid(report) {
             self.set(Type::Applied, False, Reason::Held, &errors);
+        } else if let Some(left) = left(report, |action| !action.is_deletion()) {
+            self.set(Type::Applied, Unknown, Reason::Progressing, &left);
         } else {
             let objects = report.objects_in_step().unwrap_or_default();
             let message = format!("{} in step", counted(objects, "object"));
@@ -363,6 +368,8 @@ impl<'a> Writer<'a> {
             self.set(Type::Pruned, False, Reason::PruneFailed, &message);
         } else if let Some(hold) = in_use {
             self.set(Type::Pruned, False, Reason::Held, &hold_words(hold));
+        } else if let Some(left) = left(report, Action::is_deletion) {
+            self.set(Type::Pruned, Unknown, Reason::Progressing, &left);
         } else {
             let kept: &[Kept] = report.plan.map_or(&[], |plan| &plan.kept);
             let each = kept
@@ -376,6 +383,13 @@ impl<'a> Writer<'a> {
             self.set(Type::Pruned, True, Reason::Pruned, &message);
         }
     }
+}
+
+/// Says how many actions of a sort were planned and not begun.
+fn left(report: &PassReport<'_>, of_this_sort: impl Fn(&Action) -> bool) -> Option<String> {
+    let actions = report.plan.into_iter().flat_map(Plan::actions);
+    let count = actions.filter(|action| of_this_sort(action)).count();
+    (count > 0).then(|| format!("{} to go", counted(count, "action")))
 }
 
 /// Returns whether a hold is about a deletion; planning words it so.

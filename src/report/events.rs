@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
 
 use super::pass::{Effect, EffectKind, PassReport};
-use super::text::{bounded, counted, some_of, with_author};
+use super::text::{bounded, counted, first_line, some_of, with_author};
 use crate::model::api::{
     ConditionReason, ConditionStatus, ConditionType, EventReason, HeldItem, ReleaseSourceStatus,
     TargetStatus, find,
@@ -154,7 +154,8 @@ fn holds(change: &Change<'_>) -> Vec<Notice> {
         .map(|item| {
             let place = item.place.as_ref().map(|place| format!(" ({place})"));
             let place = place.unwrap_or_default();
-            let note = format!("{}: {}{place}: {}", item.reason, item.what, item.message);
+            let message = first_line(&item.message);
+            let note = format!("{}: {}{place}: {message}", item.reason, item.what);
             notice(true, EventReason::HoldAppeared, "Hold", &note)
         })
         .collect()

@@ -18,3 +18,4 @@ pub use conditions::{source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
 pub use metrics::Metrics;
 pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};
+pub use text::bounded;

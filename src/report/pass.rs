@@ -37,6 +37,8 @@ pub struct PassReport<'a> {
     pub effects: &'a [Effect],
     /// Why the pass ended early, as a fragment that completes "failed to …".
     pub failed: Option<&'a str>,
+    /// Whether the process was told to stop before the pass had ended.
+    pub stopped: bool,
     /// When the pass started.
     pub started: Timestamp,
     /// When it ended.
@@ -111,6 +113,11 @@ impl PassReport<'_> {
     /// Returns how many actions are left, since the process was told to stop or had no more patience.
     pub fn unfinished(&self) -> usize {
         self.plan.map_or(0, |plan| plan.actions().count())
+    }
+
+    /// Returns whether the pass came to its end, whatever that was like.
+    pub fn is_finished(&self) -> bool {
+        self.failed.is_none() && !self.stopped
     }
 
     /// Returns whether the revision is on the cluster as a whole: nothing invalid, held, waiting or left.

@@ -8,7 +8,7 @@ use rstest::rstest;
 use super::*;
 use crate::desired::{Catalog, Desired, RepositorySettings, Unread};
 use crate::model::api::{
-    ConditionType as Type, ReleaseSourceStatus, TargetStatus, find, status_differs,
+    ConditionStatus, ConditionType as Type, ReleaseSourceStatus, TargetStatus, find, status_differs,
 };
 use crate::model::limits::CONDITION_MESSAGE_MAX;
 use crate::model::snapshot::CommitInfo;
@@ -27,6 +27,7 @@ struct Pass {
     plan: Plan,
     effects: Vec<Effect>,
     failed: Option<String>,
+    stopped: bool,
     started: i64,
 }
 
@@ -65,6 +66,7 @@ impl Pass {
             },
             effects: Vec::new(),
             failed: None,
+            stopped: false,
             started: 1_000,
             source,
             revision,
@@ -89,6 +91,7 @@ impl Pass {
             plan: Some(&self.plan),
             effects: &self.effects,
             failed: self.failed.as_deref(),
+            stopped: self.stopped,
             started: at(self.started),
             ended: at(self.started + 2),
         }
@@ -422,6 +425,31 @@ fn a_pass_that_was_stopped_is_not_one_that_is_done() {
         ("Progressing", "applying main@0123456789: 1 action to go")
     );
     assert_eq!(status.last_applied_revision, None);
+    let pruned = find(&status.conditions, Type::Pruned).unwrap();
+    assert_eq!(
+        (pruned.status, pruned.message.as_str()),
+        (ConditionStatus::Unknown, "1 action to go")
+    );
+    let applied = find(&status.conditions, Type::Applied).unwrap();
+    assert_eq!(applied.status, ConditionStatus::True);
+}
+
+#[rstest]
+#[case::finished(|_: &mut Pass| {}, Some("now"))]
+#[case::not_fetched(|pass: &mut Pass| pass.fetched = Err(refused(true)), Some("now"))]
+#[case::failed(|pass: &mut Pass| pass.failed = Some("reach the cluster".to_owned()), None)]
+#[case::stopped(|pass: &mut Pass| pass.stopped = true, None)]
+fn a_request_is_handled_when_its_pass_has_ended(
+    #[case] change: fn(&mut Pass),
+    #[case] handled: Option<&str>,
+) {
+    let pass = Pass::quiet().with(change);
+    let report = PassReport {
+        requested_at: Some("now"),
+        ..pass.report()
+    };
+    let status = source_status(&ReleaseSourceStatus::default(), &report);
+    assert_eq!(status.last_handled_reconcile_at.as_deref(), handled);
 }
 
 #[test]

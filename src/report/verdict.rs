@@ -1,7 +1,7 @@
 //! What a pass amounts to: the reason and message of `Ready`, and whether the agent goes on by itself.
 
 use super::pass::PassReport;
-use super::text::{counted, short, some_of, with_author};
+use super::text::{counted, first_line, short, some_of, with_author};
 use crate::model::api::ConditionReason as Reason;
 use crate::model::api::ConditionStatus::{self, False, True, Unknown};
 use crate::model::{Diagnostic, Hold, HoldReason, Severity};
@@ -215,7 +215,7 @@ pub(super) fn invalid(report: &PassReport<'_>) -> Option<String> {
     let words: Vec<String> = errors
         .iter()
         .map(|error| match &error.help {
-            Some(help) => format!("{error} ({help})"),
+            Some(help) => format!("{error} ({})", first_line(help)),
             None => error.to_string(),
         })
         .chain(unread.map(|unread| format!("{}: {}", unread.place, unread.reason)))
@@ -257,8 +257,9 @@ pub(super) fn failed<'a>(report: &PassReport<'a>) -> impl Iterator<Item = &'a Ho
 
 /// Returns a hold in words.
 pub(super) fn hold_words(hold: &Hold) -> String {
+    let message = first_line(&hold.message);
     match &hold.place {
-        Some(place) => format!("{} ({place}): {}", hold.what, hold.message),
-        None => format!("{}: {}", hold.what, hold.message),
+        Some(place) => format!("{} ({place}): {message}", hold.what),
+        None => format!("{}: {message}", hold.what),
     }
 }

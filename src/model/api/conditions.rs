@@ -56,6 +56,13 @@ words! {
     }
 }
 
+impl ConditionType {
+    /// Returns whether a type is one that we write. Others may set conditions of their own beside ours.
+    pub fn is_ours(text: &str) -> bool {
+        Self::ALL.iter().any(|known| known.as_str() == text)
+    }
+}
+
 words! {
     /// The reason of a condition.
     ConditionReason {

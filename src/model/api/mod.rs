@@ -14,7 +14,7 @@ mod tests;
 pub use condition::{Condition, ConditionStatus, find, set, status_differs, unset};
 pub use conditions::{ConditionReason, ConditionType, EventReason};
 pub use crd::crds;
-pub use decision::{Decision, DecisionKind};
+pub use decision::{Decision, DecisionError, DecisionKind};
 pub use release_source::{
     CatalogSpec, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource, ReleaseSourceSpec,
     ReleaseSourceStatus, SecretReference,

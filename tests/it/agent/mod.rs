@@ -12,3 +12,5 @@ mod follow;
 mod kubectl;
 mod life;
 mod ownership;
+mod truth;
+mod turns;
