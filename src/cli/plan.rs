@@ -24,7 +24,7 @@ pub struct PlanArguments {
     /// Plan against this revision (its merge base with HEAD) instead of a cluster
     #[arg(long, value_name = "REV")]
     base: Option<String>,
-    /// Exit with 0 when nothing would change and 1 when something would, as `kubectl diff` does
+    /// Exit with 0 when all is as git wants it, and 1 when something would change, waits or is held
     #[arg(long)]
     exit_code: bool,
 }
@@ -47,8 +47,9 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
     } else {
         context.write_value(&planned.explain())?;
     }
-    let changes = !planned.is_empty() || planned.pending.is_some();
-    Ok(if arguments.exit_code && changes {
+    // What is held is a difference as well: git wants it, and it is not so.
+    let differs = !planned.is_empty() || planned.pending.is_some() || !planned.holds.is_empty();
+    Ok(if arguments.exit_code && differs {
         Exit::Found
     } else {
         Exit::Ok

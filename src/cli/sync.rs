@@ -18,6 +18,7 @@ use super::repository::{RepositoryArguments, warn_about};
 use super::resources::parse_duration;
 use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
 use crate::cluster::{Cluster, ClusterError};
+use crate::desired::Desired;
 use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
 use crate::model::{ComponentName, GroupKind, HoldReason};
@@ -79,8 +80,11 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         stop: &stop,
     };
     let plan = engine.plan(&desired, &request);
+    if let Some(name) = &arguments.component {
+        refuse_unknown(name, &desired, &plan)?;
+    }
     write!(context.err, "{}", plan.explain())?;
-    if plan.is_empty() && !is_on_its_way(&plan) {
+    if !is_on_its_way(&plan) {
         return Ok(conclusion(&plan));
     }
     if !arguments.yes && !confirmed(&cluster, context)? {
@@ -111,6 +115,12 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         let pass = pass.map_err(Failure::of)?;
         if !is_on_its_way(&pass.plan) || Instant::now() >= deadline {
             write!(context.err, "{}", pass.plan.explain())?;
+            if pass.outcome.gave_up {
+                writeln!(
+                    context.err,
+                    "the cluster stopped answering; what is left was not begun"
+                )?;
+            }
             return Ok(conclusion(&pass.plan));
         }
         wait_for_change(&bell, &pass, deadline).await;
@@ -159,7 +169,8 @@ fn confirmed(cluster: &Cluster, context: &mut Context) -> Result<bool, Failure> 
 
 /// Returns whether waiting can bring more about: something is not healthy yet, or will be tried again.
 fn is_on_its_way(plan: &Plan) -> bool {
-    !plan.unhealthy.is_empty()
+    !plan.is_empty()
+        || !plan.unhealthy.is_empty()
         || plan.holds.iter().any(|hold| {
             matches!(
                 hold.reason,
@@ -173,8 +184,25 @@ fn is_on_its_way(plan: &Plan) -> bool {
         })
 }
 
+/// Refuses a component that is neither in git nor on the cluster: a name that was mistyped must not look like success.
+fn refuse_unknown(name: &ComponentName, desired: &Desired, plan: &Plan) -> Result<(), Failure> {
+    let in_git = desired.components.contains_key(name);
+    if in_git || !plan.is_empty() || !plan.holds.is_empty() || plan.pending.is_some() {
+        return Ok(());
+    }
+    let known: Vec<String> = desired.components.keys().map(ToString::to_string).collect();
+    Err(Failure::Misuse(format!(
+        "there is no component {name}, neither in git nor on the cluster; there are: {}",
+        known.join(", ")
+    )))
+}
+
+/// Returns 0 when all is as git wants it and healthy; 1 when anything is held, waits, is not healthy or was not begun.
 fn conclusion(plan: &Plan) -> Exit {
-    let all = plan.holds.is_empty() && plan.pending.is_none() && plan.unhealthy.is_empty();
+    let all = plan.is_empty()
+        && plan.holds.is_empty()
+        && plan.pending.is_none()
+        && plan.unhealthy.is_empty();
     if all { Exit::Ok } else { Exit::Found }
 }
 

@@ -30,7 +30,7 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
     requirements::settle(&view, &mut differences);
     let pruning = prune(&view, &differences, &waiting);
 
-    let unhealthy = readiness::unhealthy(&differences);
+    let unhealthy = readiness::unhealthy(&differences, input.only);
     let mut outcome = Gathered::gather(&view, differences);
     outcome.frozen.extend(pruning.frozen);
     outcome.actions.extend(pruning.actions);
@@ -119,6 +119,7 @@ impl Gathered {
         }
         for (kind, observation) in &view.input.observed.kinds {
             if let KindObservation::Unlisted(reason) = observation
+                && view.input.only.is_none()
                 && is_served(view, kind)
             {
                 unobserved.entry(kind).or_insert((reason.clone(), 0));
