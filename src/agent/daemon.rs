@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::claims::{Bells, Claims};
 use super::heartbeat::{Heartbeat, Heartbeats};
 use super::memory::Memory;
 use super::outlets::Outlets;
@@ -40,7 +41,8 @@ pub struct Daemon {
     cluster: Cluster,
     observer: Observer,
     /// Rings every target task, since the observer does not know whose object has changed.
-    targets: Arc<std::sync::Mutex<BTreeMap<SourceName, Bell>>>,
+    targets: Bells,
+    claims: Claims,
     outlets: Outlets,
     heartbeats: Heartbeats,
     heartbeat: Heartbeat,
@@ -66,7 +68,7 @@ impl Daemon {
         heartbeats: Heartbeats,
         stop: CancellationToken,
     ) -> Self {
-        let targets: Arc<std::sync::Mutex<BTreeMap<SourceName, Bell>>> = Arc::default();
+        let targets = Bells::default();
         let bells = Arc::clone(&targets);
         let observer = Observer::start(cluster.clone(), move || {
             let bells = bells
@@ -78,6 +80,7 @@ impl Daemon {
             settings: Arc::new(settings),
             cluster,
             observer,
+            claims: Claims::new(Arc::clone(&targets)),
             targets,
             outlets,
             heartbeat: heartbeats.task("the watch of ReleaseSources"),
@@ -213,12 +216,17 @@ impl Daemon {
             source,
             namespace: self.settings.namespace.clone(),
             cluster: self.cluster.clone(),
-            engine: Engine::new(self.cluster.clone(), self.observer.clone()),
+            engine: Engine::new(
+                self.cluster.clone(),
+                self.observer.clone(),
+                &self.settings.namespace,
+            ),
             resource,
             state,
             bell: bell.clone(),
             outlets: self.outlets.clone(),
             turn: Arc::clone(&self.turn),
+            claims: self.claims.clone(),
             stop: stop.clone(),
             memory: Memory::default(),
         };
@@ -237,6 +245,7 @@ impl Daemon {
         };
         one.stop.cancel();
         self.bells().retain(|source, _| source.as_str() != name);
+        self.claims.forget(name);
         tracing::info!(
             source.name = name,
             "no longer following a source; what it applied stays"

@@ -5,6 +5,7 @@
 
 mod approval;
 mod bell;
+mod claims;
 pub mod clock;
 mod daemon;
 mod failures;
@@ -13,6 +14,7 @@ mod memory;
 mod outlets;
 mod pass;
 mod record;
+mod secret_key;
 mod source_task;
 mod target_task;
 pub mod telemetry;
@@ -22,3 +24,4 @@ pub use heartbeat::Heartbeats;
 pub use outlets::Outlets;
 pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
 pub use record::Record;
+pub use secret_key::read_secret_key;

@@ -10,14 +10,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::failures::Failures;
+use super::secret_key::secret_key;
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Cache, Desired, EvaluateOptions, evaluate};
-use crate::execute::{Effect, Executor, Outcome};
+use crate::execute::{Effect, EffectResult, Executor, Outcome};
 use crate::model::{
-    ComponentName, FileEntry, GroupKind, Hold, HoldReason, Revision, Snapshot, SourceName, limits,
+    ComponentName, FileEntry, GroupKind, Hold, HoldReason, Revision, SecretKey, Snapshot,
+    SourceName, limits,
 };
 use crate::observe::{KindObservation, Observer};
-use crate::plan::{Approval, Plan, PlanInput, PruneSettings, check, plan};
+use crate::plan::{Approval, Jobs, Plan, PlanInput, PruneSettings, check, plan};
 
 /// What keeps its state between the passes over one target.
 pub struct Engine {
@@ -25,6 +27,9 @@ pub struct Engine {
     observer: Observer,
     cache: Cache,
     failures: Failures,
+    /// Where the key of the digests of Secrets is kept.
+    namespace: String,
+    key: Option<SecretKey>,
     last: Option<Evaluated>,
 }
 
@@ -50,6 +55,8 @@ pub struct PassRequest<'a> {
     pub approval: Option<&'a Approval>,
     /// Whether the target's record is whole; see [`PlanInput::record`].
     pub record: Result<(), &'a str>,
+    /// The Jobs that were created before, from the record.
+    pub jobs: &'a Jobs,
     /// Only this component, for `fairway sync --component`; nothing else is touched.
     pub only: Option<&'a ComponentName>,
     /// Ends the pass early: nothing new is started.
@@ -82,10 +89,12 @@ pub enum Presence {
 
 /// Hears of a pass while it goes on.
 pub trait PassListener {
-    /// Writes down kinds that are about to be applied, before the first object of them is. The pass ends when that fails.
-    fn kinds(
+    /// Writes down kinds that are about to be applied, before the first object of them is, and Jobs that are about to be
+    /// created. The pass ends when that fails.
+    fn begin(
         &mut self,
         kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
     ) -> impl Future<Output = Result<(), ClusterError>> + Send;
 
     /// Makes sure that the target's record is still the one that the plan was made with, before anything is deleted. The
@@ -102,13 +111,15 @@ pub trait PassListener {
 // === impl Engine ===
 
 impl Engine {
-    /// Makes the engine of one target.
-    pub fn new(cluster: Cluster, observer: Observer) -> Self {
+    /// Makes the engine of one target. The namespace is that of Fairway's own resources.
+    pub fn new(cluster: Cluster, observer: Observer, namespace: &str) -> Self {
         Self {
             cluster,
             observer,
             cache: Cache::default(),
             failures: Failures::default(),
+            namespace: namespace.to_owned(),
+            key: None,
             last: None,
         }
     }
@@ -133,13 +144,18 @@ impl Engine {
         }
         let mut cache = std::mem::take(&mut self.cache);
         let (files, asked) = (snapshot.clone(), options.clone());
-        let (desired, cache) = tokio::task::spawn_blocking(move || {
+        let (mut desired, cache) = tokio::task::spawn_blocking(move || {
             let desired = evaluate(&files, &asked, &mut cache);
-            (Arc::new(desired), cache)
+            (desired, cache)
         })
         .await
         .expect("evaluation has no panics and is never aborted");
         self.cache = cache;
+        if desired.has_secrets() {
+            let key = self.secret_key().await;
+            desired.seal_secrets(|digest| key.seal(digest));
+        }
+        let desired = Arc::new(desired);
         self.last = Some(Evaluated {
             revision: snapshot.revision.clone(),
             files: Arc::clone(&snapshot.files),
@@ -147,6 +163,14 @@ impl Engine {
             desired: Arc::clone(&desired),
         });
         desired
+    }
+
+    async fn secret_key(&mut self) -> SecretKey {
+        if let Some(key) = &self.key {
+            return key.clone();
+        }
+        let key = secret_key(&self.cluster, &self.namespace).await;
+        self.key.insert(key).clone()
     }
 
     /// Makes sure that the given kinds and those of `desired` are watched, and waits a little for their first lists.
@@ -194,6 +218,7 @@ impl Engine {
             approval: request.approval,
             record: request.record,
             failures: &failures,
+            jobs: request.jobs,
             only: request.only,
             takeover: request.takeover,
         };
@@ -215,8 +240,13 @@ impl Engine {
     ) -> Result<Pass, ClusterError> {
         let mut total = Outcome::default();
         let mut rounds = 0;
+        let mut jobs = request.jobs.clone();
         let plan = loop {
-            let plan = self.plan(&desired, request);
+            let round = PassRequest {
+                jobs: &jobs,
+                ..*request
+            };
+            let plan = self.plan(&desired, &round);
             let done = plan.is_empty();
             rounds += 1;
             if done || rounds > limits::PASS_ROUNDS_MAX || request.stop.is_cancelled() {
@@ -228,7 +258,7 @@ impl Engine {
                 .flatten()
                 .map(|action| action.key.kind.clone())
                 .collect();
-            listener.kinds(&kinds).await?;
+            listener.begin(&kinds, &plan.jobs).await?;
             if plan.deletes() {
                 listener.deleting().await?;
             }
@@ -241,10 +271,16 @@ impl Engine {
             };
             let outcome = executor.run(&plan, |effect| listener.effect(effect)).await;
             self.failures.note(&outcome, Instant::now());
+            jobs = plan.jobs;
+            self.note_jobs(&mut jobs, &outcome);
             total.effects.extend(outcome.effects);
             if outcome.gave_up {
                 total.gave_up = true;
-                break self.plan(&desired, request);
+                let round = PassRequest {
+                    jobs: &jobs,
+                    ..*request
+                };
+                break self.plan(&desired, &round);
             }
         };
         // Our own answers ring no bell: what had to be left for the next pass has nobody else to start it.
@@ -259,6 +295,24 @@ impl Engine {
             outcome: total,
             next,
         })
+    }
+}
+
+impl Engine {
+    /// Notes which Jobs were created: one that has ended may be gone before anybody looks again.
+    fn note_jobs(&self, jobs: &mut Jobs, outcome: &Outcome) {
+        for effect in &outcome.effects {
+            if let Some(job) = jobs.get_mut(&effect.key)
+                && job.uid.is_none()
+                && matches!(
+                    effect.result,
+                    EffectResult::Applied | EffectResult::Unchanged
+                )
+            {
+                let known = self.observer.known(&effect.key);
+                job.uid = Some(known.map_or_else(|| "gone".to_owned(), |live| live.uid.clone()));
+            }
+        }
     }
 }
 

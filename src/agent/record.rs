@@ -12,7 +12,9 @@ use crate::cluster::{Cluster, ClusterError, Patch};
 use crate::model::api::{
     ConditionType, HOME, Target, TargetFields, TargetStatus, status_differs, target_name,
 };
-use crate::model::{GroupKind, SourceName, names};
+use crate::model::{Digest, GroupKind, ObjectKey, SourceName, names};
+use crate::plan::{JobRecord, Jobs};
+use crate::report::created_jobs;
 
 /// The Target of one source, as it is stored.
 pub struct Record {
@@ -84,6 +86,20 @@ impl Record {
             .collect()
     }
 
+    /// Returns the Jobs that were created.
+    pub fn jobs(&self) -> Jobs {
+        let kind = GroupKind::new("batch", "Job");
+        let jobs = self.status.jobs.iter().map(|job| {
+            let key = ObjectKey::new(kind.clone(), Some(&job.namespace), job.name.as_str());
+            let record = JobRecord {
+                digest: Digest::from_text(job.digest.as_str()),
+                uid: job.uid.clone(),
+            };
+            (key, record)
+        });
+        jobs.collect()
+    }
+
     /// Returns whether the record belongs to this cluster, and otherwise why nothing may be pruned.
     pub fn trusted(&self) -> Result<(), String> {
         let adopt = format!(
@@ -136,15 +152,28 @@ impl Record {
         })
     }
 
-    /// Adds kinds that are about to be applied, if they are new.
-    pub async fn add_kinds(&mut self, kinds: &BTreeSet<GroupKind>) -> Result<(), ClusterError> {
+    /// Writes down what is about to be applied: kinds that are new, and Jobs that are begun.
+    pub async fn begin(
+        &mut self,
+        kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
+    ) -> Result<(), ClusterError> {
         let mut all: BTreeSet<String> = self.status.kinds.iter().cloned().collect();
         all.extend(kinds.iter().map(ToString::to_string));
-        if all.len() == self.status.kinds.len() {
+        let begun = jobs.values().any(|job| job.uid.is_none()) && self.jobs() != *jobs;
+        if all.len() == self.status.kinds.len() && !begun {
             return Ok(());
         }
         let mut status = self.status.clone();
         status.kinds = all.into_iter().collect();
+        status.jobs = created_jobs(jobs);
+        self.write(status).await
+    }
+
+    /// Writes down which Jobs were created.
+    pub async fn keep_jobs(&mut self, jobs: &Jobs) -> Result<(), ClusterError> {
+        let mut status = self.status.clone();
+        status.jobs = created_jobs(jobs);
         self.write(status).await
     }
 

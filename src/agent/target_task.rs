@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::{approve, is_new_approval};
 use super::bell::Bell;
+use super::claims::Claims;
 use super::clock;
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
@@ -23,7 +24,7 @@ use crate::execute;
 use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{GroupKind, Snapshot, SourceName, limits};
-use crate::plan::{Approval, Plan, PruneSettings};
+use crate::plan::{Approval, Jobs, Plan, PruneSettings};
 use crate::report::{
     Effect, FetchFailure, Origin, PassReport, source_status, source_suspended, target_status,
 };
@@ -42,6 +43,7 @@ pub(super) struct TargetTask {
     /// Held while something is executed: targets of one cluster write one after another. Reading, evaluating and the first
     /// lists of a large source hold nobody up.
     pub(super) turn: Arc<Mutex<()>>,
+    pub(super) claims: Claims,
     pub(super) stop: CancellationToken,
     pub(super) memory: Memory,
 }
@@ -220,7 +222,7 @@ impl TargetTask {
         record.establish(empty, adopted).await?;
         let trusted = record.trusted();
         let prune = prune_settings(&resource.spec.prune);
-        let stop = self.stop.clone();
+        let (stop, jobs) = (self.stop.clone(), record.jobs());
         let mut request = PassRequest {
             snapshot,
             options,
@@ -228,6 +230,7 @@ impl TargetTask {
             takeover: &resource.spec.takeover,
             approval: None,
             record: trusted.as_ref().copied().map_err(String::as_str),
+            jobs: &jobs,
             only: None,
             stop: &stop,
         };
@@ -298,7 +301,13 @@ impl TargetTask {
         let nobody = CommitInfo::default();
         let snapshot = state.snapshot.as_ref();
         let before = self.memory.status(resource);
+        if let Some(pass) = &progress.pass {
+            self.claims.put(&self.source, &pass.plan.conflicts);
+        }
+        let target_before = self.target_status();
+        let claims = self.claims.against(&self.source, &target_before.claims);
         let report = PassReport {
+            claims: &claims,
             source: &self.source,
             cluster: HOME,
             generation: resource.metadata.generation.unwrap_or_default(),
@@ -315,7 +324,6 @@ impl TargetTask {
             ended: clock::now(),
         };
         let after = source_status(&before, &report);
-        let target_before = self.target_status();
         let mut target_after = target_status(&target_before, &report);
         if let (Some(stored), Some(left)) = (&mut target_after.approval, &progress.approval) {
             stored.objects = ApprovalRecord::stored(&left.objects);
@@ -366,8 +374,12 @@ struct Listener<'a> {
 }
 
 impl PassListener for Listener<'_> {
-    async fn kinds(&mut self, kinds: &BTreeSet<GroupKind>) -> Result<(), ClusterError> {
-        self.record.add_kinds(kinds).await
+    async fn begin(
+        &mut self,
+        kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
+    ) -> Result<(), ClusterError> {
+        self.record.begin(kinds, jobs).await
     }
 
     async fn deleting(&mut self) -> Result<(), ClusterError> {

@@ -10,11 +10,11 @@ use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
-use crate::agent::{Engine, Presence, Record};
+use crate::agent::{Engine, Presence, Record, read_secret_key};
 use crate::desired::Desired;
-use crate::model::limits;
+use crate::model::{Digest, limits};
 use crate::observe::{Observed, Observer};
-use crate::plan::{Plan, PlanInput, PruneSettings, observed_from, plan};
+use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, observed_from, plan};
 
 /// Arguments of `fairway plan`.
 #[derive(Debug, Args)]
@@ -32,15 +32,15 @@ pub struct PlanArguments {
 pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Exit, Failure> {
     crate::source::initialize().map_err(Failure::of)?;
     let repository = &arguments.repository;
-    let desired = repository.evaluate(&repository.working_tree()?);
+    let mut desired = repository.evaluate(&repository.working_tree()?);
     warn_about(&desired, context)?;
     let planned = match &arguments.base {
         Some(revision) => {
             let base = repository.evaluate(&repository.base(revision)?);
             let observed = observed_from(&base, &desired, &repository.source);
-            plan_with(arguments, &desired, &observed, Ok(()))
+            plan_with(arguments, &desired, &observed, (Ok(()), &Jobs::new()))
         }
-        None => runtime()?.block_on(against_cluster(arguments, &desired, context))?,
+        None => runtime()?.block_on(against_cluster(arguments, &mut desired, context))?,
     };
     if context.output == OutputFormat::Text {
         write!(context.out, "{}", planned.explain())?;
@@ -58,11 +58,18 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
 
 async fn against_cluster(
     arguments: &PlanArguments,
-    desired: &Desired,
+    desired: &mut Desired,
     context: &Context,
 ) -> Result<Plan, Failure> {
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
+    if desired.has_secrets() {
+        match read_secret_key(&cluster, &namespace).await {
+            Ok(Some(key)) => desired.seal_secrets(|digest| key.seal(digest)),
+            // Whether a Secret has changed cannot be told without the key; the plan says so.
+            Ok(None) | Err(_) => desired.seal_secrets(|_| Digest::unknown()),
+        }
+    }
     let source = &arguments.repository.source;
     let record = Record::load(&cluster, &namespace, source).await.ok();
     let observer = Observer::start(cluster.clone(), || {});
@@ -73,21 +80,23 @@ async fn against_cluster(
     kinds.extend(record.iter().flat_map(Record::kinds));
     observer.ensure(kinds);
     observer.synced(limits::LIST_DEADLINE).await;
-    let engine = Engine::new(cluster, observer.clone());
+    let engine = Engine::new(cluster, observer.clone(), &namespace);
     let trusted = match &record {
         Some(_) if engine.presence_of(source) == Presence::Absent => Ok(()),
         Some(record) => record.trusted(),
         None => Err("the record of this target cannot be read here".to_owned()),
     };
     let trusted = trusted.as_ref().copied().map_err(String::as_str);
-    Ok(plan_with(arguments, desired, &observer.view(), trusted))
+    let jobs = record.as_ref().map(Record::jobs).unwrap_or_default();
+    let known = (trusted, &jobs);
+    Ok(plan_with(arguments, desired, &observer.view(), known))
 }
 
 fn plan_with(
     arguments: &PlanArguments,
     desired: &Desired,
     observed: &Observed,
-    record: Result<(), &str>,
+    (record, jobs): (Result<(), &str>, &Jobs),
 ) -> Plan {
     plan(PlanInput {
         source: &arguments.repository.source,
@@ -97,6 +106,7 @@ fn plan_with(
         approval: None,
         record,
         failures: &BTreeMap::new(),
+        jobs,
         only: None,
         takeover: &[],
     })

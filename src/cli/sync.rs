@@ -23,7 +23,7 @@ use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
 use crate::model::{ComponentName, GroupKind, HoldReason};
 use crate::observe::Observer;
-use crate::plan::{Plan, PruneSettings};
+use crate::plan::{Jobs, Plan, PruneSettings};
 
 /// Arguments of `fairway sync`.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     let bell = Arc::new(Notify::new());
     let rung = Arc::clone(&bell);
     let observer = Observer::start(cluster.clone(), move || rung.notify_one());
-    let mut engine = Engine::new(cluster.clone(), observer);
+    let mut engine = Engine::new(cluster.clone(), observer, &namespace);
     let mut record = Record::load(&cluster, &namespace, &repository.source)
         .await
         .map_err(Failure::of)?;
@@ -69,6 +69,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         Presence::Present | Presence::Unknown => record.trusted(),
     };
     let (prune, stop) = (PruneSettings::default(), CancellationToken::new());
+    let mut jobs = record.jobs();
     let request = PassRequest {
         snapshot: &snapshot,
         options: &options,
@@ -76,6 +77,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         takeover: &[],
         approval: None,
         record: trusted.as_ref().copied().map_err(String::as_str),
+        jobs: &record.jobs(),
         only: arguments.component.as_ref(),
         stop: &stop,
     };
@@ -104,6 +106,10 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
             lines: Vec::new(),
             progress,
         };
+        let request = PassRequest {
+            jobs: &jobs,
+            ..request
+        };
         let pass = engine
             .pass(Arc::clone(&desired), &request, &mut listener)
             .await;
@@ -113,6 +119,8 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
             writeln!(context.out, "{line}")?;
         }
         let pass = pass.map_err(Failure::of)?;
+        jobs.clone_from(&pass.plan.jobs);
+        record.keep_jobs(&jobs).await.map_err(Failure::of)?;
         if !is_on_its_way(&pass.plan) || Instant::now() >= deadline {
             write!(context.err, "{}", pass.plan.explain())?;
             if pass.outcome.gave_up {
@@ -222,8 +230,12 @@ struct Listener<'a> {
 }
 
 impl PassListener for Listener<'_> {
-    async fn kinds(&mut self, kinds: &BTreeSet<GroupKind>) -> Result<(), ClusterError> {
-        self.record.add_kinds(kinds).await
+    async fn begin(
+        &mut self,
+        kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
+    ) -> Result<(), ClusterError> {
+        self.record.begin(kinds, jobs).await
     }
 
     async fn deleting(&mut self) -> Result<(), ClusterError> {

@@ -106,6 +106,10 @@ pub const CONTESTED_WINDOW: Duration = Duration::from_secs(60);
 
 /// Objects that one approval of a deletion covers: its stored form is 8 hexadecimal bytes an object, 64 KiB in all.
 pub const APPROVAL_OBJECTS_MAX: usize = 4_096;
+/// Objects that one source wants of others, as far as these are told; beyond it the conflict is known well enough.
+pub const CLAIMS_MAX: usize = 20;
+/// Jobs of one source that its Target remembers: at most about 250 bytes each, 64 KiB in all.
+pub const JOBS_REMEMBERED_MAX: usize = 256;
 /// Drifted fields that one reason names; the first few show who interferes, and a line stays readable.
 pub const DRIFTED_FIELDS_NAMED_MAX: usize = 5;
 /// Objects, files or kinds that one message names before it only counts; a line stays below some 400 characters.

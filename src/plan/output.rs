@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::jobs::Jobs;
 use crate::desired::Desired;
 use crate::model::{ComponentName, DesiredObject, Digest, Hold, ObjectKey, Revision, SourceName};
 use crate::observe::{KindObservation, Observed, ObservedObject};
@@ -23,6 +24,8 @@ pub struct PlanInput<'a> {
     /// Whether the target's record is whole (its Target was found with the cluster's uid, or nothing of ours was there).
     /// Without it nothing is pruned; the text says why not.
     pub record: Result<(), &'a str>,
+    /// The Jobs that were created here before, from the target's record.
+    pub jobs: &'a Jobs,
     /// What failed lately, by object.
     pub failures: &'a BTreeMap<ObjectKey, PastFailure>,
     /// Only this component; nothing else is touched, and nothing is said about what else is to do.
@@ -128,6 +131,10 @@ pub struct Plan {
     pub phases: Vec<Vec<Action>>,
     /// What is wanted but held.
     pub holds: Vec<Hold>,
+    /// The Jobs to remember; written down before the plan is begun.
+    pub jobs: Jobs,
+    /// Objects that this source wants and another one owns, sorted by key.
+    pub conflicts: Vec<(ObjectKey, SourceName)>,
     /// Deletions that wait for a person, as one set.
     pub pending: Option<PendingDeletion>,
     /// Objects that git does not want and that stay for good all the same, sorted by key.

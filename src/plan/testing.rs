@@ -13,7 +13,7 @@ use crate::model::{
 use crate::observe::{KindObservation, Observed, ObservedObject, Ownership};
 
 use super::{
-    ActionKind, Approval, Deletion, PastFailure, Plan, PlanInput, PruneSettings, check,
+    ActionKind, Approval, Deletion, Jobs, PastFailure, Plan, PlanInput, PruneSettings, check,
     observed_from, plan,
 };
 
@@ -152,6 +152,7 @@ pub(super) struct Cluster {
     pub(super) approval: Option<Approval>,
     pub(super) record: Result<(), &'static str>,
     pub(super) failures: BTreeMap<ObjectKey, PastFailure>,
+    pub(super) jobs: Jobs,
     pub(super) only: Option<ComponentName>,
 }
 
@@ -164,6 +165,7 @@ impl Cluster {
             approval: None,
             record: Ok(()),
             failures: BTreeMap::new(),
+            jobs: Jobs::new(),
             only: None,
         }
     }
@@ -214,6 +216,7 @@ impl Cluster {
             approval: self.approval.as_ref(),
             record: self.record,
             failures: &self.failures,
+            jobs: &self.jobs,
             only: self.only.as_ref(),
             takeover: &[],
         };

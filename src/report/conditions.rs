@@ -10,15 +10,15 @@ use crate::model::api::ConditionReason as Reason;
 use crate::model::api::ConditionStatus::{False, True, Unknown};
 use crate::model::api::ConditionType as Type;
 use crate::model::api::{
-    Condition, ConditionStatus, HeldItem, HistoryEntry, PendingPrune, ReleaseSourceStatus,
-    TargetStatus, set, unset,
+    Claim, Condition, ConditionStatus, CreatedJob, HeldItem, HistoryEntry, PendingPrune,
+    ReleaseSourceStatus, TargetStatus, set, unset,
 };
 use crate::model::limits::{
     CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLD_MESSAGE_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX,
     PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
 use crate::model::{Hold, HoldReason, Revision, Severity};
-use crate::plan::{Action, Kept, Plan};
+use crate::plan::{Action, Jobs, Kept, Plan};
 
 /// Returns the status of a source that is suspended: the spec was seen, and nothing is under way. Everything else stays, since
 /// it still says how things stood.
@@ -79,13 +79,26 @@ pub fn target_status(before: &TargetStatus, report: &PassReport<'_>) -> TargetSt
     if let Some(objects) = report.objects_in_step() {
         status.objects = i64::try_from(objects).ok();
     }
-    if report.plan.is_some() {
+    if let Some(plan) = report.plan {
+        status.jobs = created_jobs(&plan.jobs);
+        status.claims = report.claims.to_vec();
         status.pending_prune = pending_prune(before.pending_prune.as_ref(), report);
     }
     let mut writer = Writer::new(&mut status.conditions, None, report.ended);
     writer.results(report);
     writer.verdict(&verdict);
     status
+}
+
+/// Returns Jobs in their stored form.
+pub fn created_jobs(jobs: &Jobs) -> Vec<CreatedJob> {
+    let stored = jobs.iter().map(|(key, record)| CreatedJob {
+        namespace: key.namespace.clone().unwrap_or_default(),
+        name: key.name.clone(),
+        digest: record.digest.to_string(),
+        uid: record.uid.clone(),
+    });
+    stored.collect()
 }
 
 fn pending_prune(before: Option<&PendingPrune>, report: &PassReport<'_>) -> Option<PendingPrune> {
@@ -138,6 +151,7 @@ fn hold(status: &mut ReleaseSourceStatus, report: &PassReport<'_>) {
 fn held_items(report: &PassReport<'_>) -> Vec<HeldItem> {
     let plan = report.plan.into_iter();
     let mut items: Vec<HeldItem> = plan.flat_map(|plan| &plan.holds).map(held_item).collect();
+    items.extend(report.claims.iter().map(claimed_item));
     let pending = report.plan.and_then(|plan| plan.pending.as_ref());
     if let Some(pending) = pending
         && !items
@@ -155,6 +169,22 @@ fn held_items(report: &PassReport<'_>) -> Vec<HeldItem> {
         );
     }
     items
+}
+
+/// Words the other side of a conflict, for the source that owns the object.
+fn claimed_item(claim: &Claim) -> HeldItem {
+    HeldItem {
+        what: bounded(&claim.object, MESSAGE_PART_MAX),
+        reason: HoldReason::Conflict.as_str().to_owned(),
+        message: bounded(
+            &format!(
+                "source `{}` wants it as well; it stays as this source has it. Remove it from one of the two repositories",
+                claim.by
+            ),
+            MESSAGE_PART_MAX,
+        ),
+        place: None,
+    }
 }
 
 fn held_item(hold: &Hold) -> HeldItem {

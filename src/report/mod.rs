@@ -14,7 +14,7 @@ mod text;
 mod verdict;
 
 pub use audit::{AuditLog, Origin};
-pub use conditions::{source_status, source_suspended, target_status};
+pub use conditions::{created_jobs, source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
 pub use metrics::Metrics;
 pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};

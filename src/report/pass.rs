@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::desired::Desired;
 use crate::execute;
-use crate::model::api::ConditionReason;
+use crate::model::api::{Claim, ConditionReason};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{ObjectKey, Revision, SourceName};
 use crate::plan::{Plan, Why};
@@ -33,6 +33,8 @@ pub struct PassReport<'a> {
     /// The plan that was left after everything possible was done, where the pass came that far. It knows what failed: such an
     /// object is held until it is due again.
     pub plan: Option<&'a Plan>,
+    /// What other sources want of what this one owns.
+    pub claims: &'a [Claim],
     /// What was done, in order.
     pub effects: &'a [Effect],
     /// Why the pass ended early, as a fragment that completes "failed to …".

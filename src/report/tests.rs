@@ -8,7 +8,8 @@ use rstest::rstest;
 use super::*;
 use crate::desired::{Catalog, Desired, RepositorySettings, Unread};
 use crate::model::api::{
-    ConditionStatus, ConditionType as Type, ReleaseSourceStatus, TargetStatus, find, status_differs,
+    Claim, ConditionStatus, ConditionType as Type, ReleaseSourceStatus, TargetStatus, find,
+    status_differs,
 };
 use crate::model::limits::CONDITION_MESSAGE_MAX;
 use crate::model::snapshot::CommitInfo;
@@ -26,6 +27,7 @@ struct Pass {
     desired: Desired,
     plan: Plan,
     effects: Vec<Effect>,
+    claims: Vec<Claim>,
     failed: Option<String>,
     stopped: bool,
     started: i64,
@@ -60,11 +62,14 @@ impl Pass {
                 revision: revision.clone(),
                 phases: Vec::new(),
                 holds: Vec::new(),
+                jobs: crate::plan::Jobs::new(),
+                conflicts: Vec::new(),
                 pending: None,
                 unchanged: 42,
                 unhealthy: Vec::new(),
             },
             effects: Vec::new(),
+            claims: Vec::new(),
             failed: None,
             stopped: false,
             started: 1_000,
@@ -90,6 +95,7 @@ impl Pass {
             desired: Some(&self.desired),
             plan: Some(&self.plan),
             effects: &self.effects,
+            claims: &self.claims,
             failed: self.failed.as_deref(),
             stopped: self.stopped,
             started: at(self.started),
@@ -450,6 +456,29 @@ fn a_request_is_handled_when_its_pass_has_ended(
     };
     let status = source_status(&ReleaseSourceStatus::default(), &report);
     assert_eq!(status.last_handled_reconcile_at.as_deref(), handled);
+}
+
+#[test]
+fn an_owner_says_that_another_source_wants_what_it_has_and_stays_applied() {
+    let pass = Pass::quiet().with(|pass| {
+        pass.claims.push(Claim {
+            object: "ConfigMap apps/a".to_owned(),
+            by: "other".to_owned(),
+        });
+    });
+    let status = source_status(&ReleaseSourceStatus::default(), &pass.report());
+    let (reason, message) = ready(&status);
+    assert_eq!(reason, "Conflict");
+    assert!(
+        message.contains("ConfigMap apps/a (source `other`)"),
+        "{message}"
+    );
+    assert_eq!(status.holds[0].reason, "Conflict");
+    assert_eq!(
+        status.last_applied_revision,
+        Some(pass.revision.to_string())
+    );
+    assert!(find(&status.conditions, Type::Stalled).is_some());
 }
 
 #[test]

@@ -63,10 +63,12 @@ fn reason(report: &PassReport<'_>) -> (ConditionStatus, Reason) {
         (False, Reason::ApplyFailed)
     } else if pending {
         (False, Reason::ApprovalNeeded)
-    } else if plan.unhealthy.is_empty() && report.unfinished() == 0 {
+    } else if !plan.unhealthy.is_empty() || report.unfinished() > 0 {
+        (Unknown, Reason::Progressing)
+    } else if report.claims.is_empty() {
         (True, Reason::Synced)
     } else {
-        (Unknown, Reason::Progressing)
+        (False, Reason::Conflict)
     }
 }
 
@@ -180,6 +182,18 @@ fn problems(report: &PassReport<'_>) -> Option<String> {
                     "wait"
                 },
                 some_of(pending.reasons.len(), pending.reasons.iter().cloned())
+            ));
+        }
+        if !report.claims.is_empty() {
+            let each = report
+                .claims
+                .iter()
+                .map(|claim| format!("{} (source `{}`)", claim.object, claim.by));
+            parts.push(format!(
+                "{} wanted by another source as well: {}; it stays as this one has it, until one of the two repositories \
+                 gives it up",
+                counted(report.claims.len(), "object"),
+                some_of(report.claims.len(), each)
             ));
         }
         if report.unfinished() > 0 {

@@ -71,6 +71,9 @@ words! {
         /// Part of the revision is held; the rest is applied. The message names each file with its line, the commit's author
         /// and what would mend it.
         PartiallyApplied,
+        /// The revision is applied in full, but another source wants some of the same objects. They stay as this one has them;
+        /// remove them from one of the two repositories.
+        Conflict,
         /// The agent is applying the revision, or waits for components to become healthy.
         Progressing,
         /// Something failed that the agent tries again by itself, each time after a longer delay.

@@ -20,5 +20,6 @@ pub use release_source::{
     ReleaseSourceStatus, SecretReference,
 };
 pub use target::{
-    ApprovalRecord, HOME, PendingPrune, Target, TargetFields, TargetStatus, target_name,
+    ApprovalRecord, Claim, CreatedJob, HOME, PendingPrune, Target, TargetFields, TargetStatus,
+    target_name,
 };

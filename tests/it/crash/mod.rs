@@ -4,6 +4,7 @@
 //! `make test` takes a representative set: every write, on both sides, and some of the reads. `FAIRWAY_CRASH_POINTS=all`
 //! (`make crash`) takes all.
 
+mod approval;
 mod history;
 mod points;
 mod stage;

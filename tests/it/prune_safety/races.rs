@@ -136,3 +136,19 @@ async fn a_list_that_never_comes_holds_up_pruning_and_nothing_else() {
     let _agent = world.agent();
     only_this_goes(&world, &wanted, "one", "no list").await;
 }
+
+#[tokio::test]
+async fn a_deletion_that_is_never_answered_is_given_up_in_time_and_tried_again() {
+    let (world, _agent, wanted) = in_step().await;
+    world
+        .proxy
+        .inject(Rule::first(1, "DELETE", CONFIG_MAPS, Fault::Hang));
+    drop_one(&world);
+    world.repository.publish("Drop one");
+    world.ring().await;
+    let source = world.until_reason("ApplyFailed").await;
+    assert!(ready(&source).2.contains("deletion of"), "{source:?}");
+    only_this_goes(&world, &wanted, "one", "never answered").await;
+    world.until_reason("Synced").await;
+    assert_eq!(world.proxy.count("DELETE", CONFIG_MAPS), 2);
+}

@@ -406,6 +406,11 @@ impl Agent {
         self.child.id()
     }
 
+    /// Returns whether the process has not ended yet.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Kills the process as the kernel does when memory runs out.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
