@@ -18,6 +18,7 @@ mod secret_key;
 mod source_task;
 mod target_task;
 pub mod telemetry;
+mod template_use;
 
 pub use daemon::{Daemon, Settings};
 pub use heartbeat::Heartbeats;
@@ -25,3 +26,4 @@ pub use outlets::Outlets;
 pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
 pub use record::Record;
 pub use secret_key::read_secret_key;
+pub use template_use::template_users;

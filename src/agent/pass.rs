@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failures::Failures;
 use super::secret_key::secret_key;
+use super::template_use::template_users;
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Cache, Desired, EvaluateOptions, evaluate};
 use crate::execute::{Effect, EffectResult, Executor, Outcome};
@@ -19,7 +20,7 @@ use crate::model::{
     SourceName, limits,
 };
 use crate::observe::{KindObservation, Observer};
-use crate::plan::{Approval, Jobs, Plan, PlanInput, PruneSettings, check, plan};
+use crate::plan::{Approval, Jobs, Plan, PlanInput, PruneSettings, TemplateUse, check, plan};
 
 /// What keeps its state between the passes over one target.
 pub struct Engine {
@@ -30,8 +31,13 @@ pub struct Engine {
     /// Where the key of the digests of Secrets is kept.
     namespace: String,
     key: Option<SecretKey>,
+    /// Who used which template when it was asked last.
+    templates: Option<(Instant, TemplateUsers)>,
     last: Option<Evaluated>,
 }
+
+/// Users of templates by the template's name, or why they are not known.
+type TemplateUsers = Result<BTreeMap<String, String>, String>;
 
 struct Evaluated {
     revision: Revision,
@@ -120,6 +126,7 @@ impl Engine {
             failures: Failures::default(),
             namespace: namespace.to_owned(),
             key: None,
+            templates: None,
             last: None,
         }
     }
@@ -163,6 +170,27 @@ impl Engine {
             desired: Arc::clone(&desired),
         });
         desired
+    }
+
+    /// Returns who uses templates, as far as that was asked lately.
+    fn template_use(&self) -> TemplateUse<'_> {
+        match &self.templates {
+            Some((at, users)) if at.elapsed() < limits::TEMPLATE_USE_AGE_MAX => match users {
+                Ok(users) => TemplateUse::Known(users),
+                Err(reason) => TemplateUse::Unknown(reason),
+            },
+            _ => TemplateUse::NotAsked,
+        }
+    }
+
+    fn has_asked_since(&self, moment: Instant) -> bool {
+        let asked = self.templates.as_ref().map(|(at, _)| *at);
+        asked.is_some_and(|at| at >= moment && at.elapsed() < limits::TEMPLATE_USE_AGE_MAX)
+    }
+
+    /// Forgets who used templates, so that the next pass asks again.
+    pub fn forget_template_use(&mut self) {
+        self.templates = None;
     }
 
     async fn secret_key(&mut self) -> SecretKey {
@@ -219,6 +247,7 @@ impl Engine {
             record: request.record,
             failures: &failures,
             jobs: request.jobs,
+            templates: self.template_use(),
             only: request.only,
             takeover: request.takeover,
         };
@@ -240,6 +269,7 @@ impl Engine {
     ) -> Result<Pass, ClusterError> {
         let mut total = Outcome::default();
         let mut rounds = 0;
+        let begun = Instant::now();
         let mut jobs = request.jobs.clone();
         let plan = loop {
             let round = PassRequest {
@@ -247,6 +277,12 @@ impl Engine {
                 ..*request
             };
             let plan = self.plan(&desired, &round);
+            // What is to be deleted now must not be judged by what was so a while ago.
+            if plan.deletes_templates() && !self.has_asked_since(begun) {
+                let users = template_users(&self.cluster).await;
+                self.templates = Some((Instant::now(), users));
+                continue;
+            }
             let done = plan.is_empty();
             rounds += 1;
             if done || rounds > limits::PASS_ROUNDS_MAX || request.stop.is_cancelled() {

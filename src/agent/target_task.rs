@@ -87,6 +87,7 @@ impl TargetTask {
         // source's interval, and before a pass that somebody has asked for.
         if self.state.has_changed().unwrap_or(true) {
             self.memory.record = None;
+            self.engine.forget_template_use();
         }
         let state = self.state.borrow_and_update().clone();
         if resource.metadata.deletion_timestamp.is_some() {

@@ -10,11 +10,11 @@ use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
-use crate::agent::{Engine, Presence, Record, read_secret_key};
+use crate::agent::{Engine, Presence, Record, read_secret_key, template_users};
 use crate::desired::Desired;
 use crate::model::{Digest, limits};
 use crate::observe::{Observed, Observer};
-use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, observed_from, plan};
+use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 
 /// Arguments of `fairway plan`.
 #[derive(Debug, Args)]
@@ -38,7 +38,12 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
         Some(revision) => {
             let base = repository.evaluate(&repository.base(revision)?);
             let observed = observed_from(&base, &desired, &repository.source);
-            plan_with(arguments, &desired, &observed, (Ok(()), &Jobs::new()))
+            plan_with(
+                arguments,
+                &desired,
+                &observed,
+                (Ok(()), &Jobs::new(), TemplateUse::NotAsked),
+            )
         }
         None => runtime()?.block_on(against_cluster(arguments, &mut desired, context))?,
     };
@@ -88,15 +93,26 @@ async fn against_cluster(
     };
     let trusted = trusted.as_ref().copied().map_err(String::as_str);
     let jobs = record.as_ref().map(Record::jobs).unwrap_or_default();
-    let known = (trusted, &jobs);
-    Ok(plan_with(arguments, desired, &observer.view(), known))
+    let observed = observer.view();
+    let known = (trusted, &jobs, TemplateUse::NotAsked);
+    let planned = plan_with(arguments, desired, &observed, known);
+    if !planned.deletes_templates() {
+        return Ok(planned);
+    }
+    let users = template_users(engine.cluster()).await;
+    let templates = match &users {
+        Ok(users) => TemplateUse::Known(users),
+        Err(reason) => TemplateUse::Unknown(reason),
+    };
+    let known = (trusted, &jobs, templates);
+    Ok(plan_with(arguments, desired, &observed, known))
 }
 
 fn plan_with(
     arguments: &PlanArguments,
     desired: &Desired,
     observed: &Observed,
-    (record, jobs): (Result<(), &str>, &Jobs),
+    (record, jobs, templates): (Result<(), &str>, &Jobs, TemplateUse<'_>),
 ) -> Plan {
     plan(PlanInput {
         source: &arguments.repository.source,
@@ -107,6 +123,7 @@ fn plan_with(
         record,
         failures: &BTreeMap::new(),
         jobs,
+        templates,
         only: None,
         takeover: &[],
     })

@@ -108,6 +108,10 @@ pub const CONTESTED_WINDOW: Duration = Duration::from_secs(60);
 pub const APPROVAL_OBJECTS_MAX: usize = 4_096;
 /// Objects that one source wants of others, as far as these are told; beyond it the conflict is known well enough.
 pub const CLAIMS_MAX: usize = 20;
+/// Time for listing everybody who may use a ModuleTemplate: 5,000 Kymas and 25,000 Manifests are 600 pages of some 15 ms.
+pub const TEMPLATE_USE_DEADLINE: Duration = Duration::from_secs(30);
+/// Time for which the answer holds up templates that are in use; what is to be deleted is asked for anew in each pass.
+pub const TEMPLATE_USE_AGE_MAX: Duration = Duration::from_secs(60);
 /// Jobs of one source that its Target remembers: at most about 250 bytes each, 64 KiB in all.
 pub const JOBS_REMEMBERED_MAX: usize = 256;
 /// Drifted fields that one reason names; the first few show who interferes, and a line stays readable.

@@ -37,6 +37,6 @@ pub use explain::{
 pub use jobs::{JobRecord, Jobs};
 pub use output::{
     Action, ActionKind, Approval, Deletion, Kept, PastFailure, PendingDeletion, Plan, PlanInput,
-    PruneSettings, Why,
+    PruneSettings, TemplateUse, Why,
 };
 pub use planner::plan;

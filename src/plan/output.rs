@@ -28,6 +28,8 @@ pub struct PlanInput<'a> {
     pub jobs: &'a Jobs,
     /// What failed lately, by object.
     pub failures: &'a BTreeMap<ObjectKey, PastFailure>,
+    /// Who uses ModuleTemplates beside channels.
+    pub templates: TemplateUse<'a>,
     /// Only this component; nothing else is touched, and nothing is said about what else is to do.
     pub only: Option<&'a ComponentName>,
     /// Field managers whose fields are to become ours, from `spec.takeover`.
@@ -45,6 +47,18 @@ pub struct PastFailure {
     pub message: String,
     /// Whether the delay after the failure has passed.
     pub due: bool,
+}
+
+/// Who uses ModuleTemplates beside the channels that name them: Kymas and Manifests.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum TemplateUse<'a> {
+    /// Nobody has asked. A plan that deletes a template must not be executed so, see [`Plan::deletes_templates`].
+    #[default]
+    NotAsked,
+    /// The users by the template's name, in words.
+    Known(&'a BTreeMap<String, String>),
+    /// They could not be listed; the text says why.
+    Unknown(&'a str),
 }
 
 /// Limits on deletions, from `spec.prune` of the ReleaseSource.
@@ -159,6 +173,12 @@ impl Plan {
     /// Returns whether anything is to be deleted because git does not want it any more.
     pub fn deletes(&self) -> bool {
         self.actions().any(Action::is_deletion)
+    }
+
+    /// Returns whether a ModuleTemplate is to be deleted.
+    pub fn deletes_templates(&self) -> bool {
+        let mut deletions = self.actions().filter(|action| action.is_deletion());
+        deletions.any(|action| super::kinds::is_module_template(&action.key.kind))
     }
 }
 

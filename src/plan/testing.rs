@@ -13,8 +13,8 @@ use crate::model::{
 use crate::observe::{KindObservation, Observed, ObservedObject, Ownership};
 
 use super::{
-    ActionKind, Approval, Deletion, Jobs, PastFailure, Plan, PlanInput, PruneSettings, check,
-    observed_from, plan,
+    ActionKind, Approval, Deletion, Jobs, PastFailure, Plan, PlanInput, PruneSettings, TemplateUse,
+    check, observed_from, plan,
 };
 
 pub(super) fn source() -> SourceName {
@@ -153,6 +153,7 @@ pub(super) struct Cluster {
     pub(super) record: Result<(), &'static str>,
     pub(super) failures: BTreeMap<ObjectKey, PastFailure>,
     pub(super) jobs: Jobs,
+    pub(super) template_users: Option<Result<BTreeMap<String, String>, String>>,
     pub(super) only: Option<ComponentName>,
 }
 
@@ -166,6 +167,7 @@ impl Cluster {
             record: Ok(()),
             failures: BTreeMap::new(),
             jobs: Jobs::new(),
+            template_users: None,
             only: None,
         }
     }
@@ -217,6 +219,11 @@ impl Cluster {
             record: self.record,
             failures: &self.failures,
             jobs: &self.jobs,
+            templates: match &self.template_users {
+                None => TemplateUse::NotAsked,
+                Some(Ok(users)) => TemplateUse::Known(users),
+                Some(Err(reason)) => TemplateUse::Unknown(reason),
+            },
             only: self.only.as_ref(),
             takeover: &[],
         };
