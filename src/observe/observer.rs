@@ -27,6 +27,7 @@ pub struct Observer {
 /// What the tasks share.
 pub(super) struct Shared {
     pub(super) cluster: Cluster,
+    broken_max: Duration,
     state: Mutex<State>,
     /// Counts first attempts to list; who waits for them is woken.
     attempts: watch::Sender<usize>,
@@ -49,8 +50,18 @@ impl Observer {
     /// Starts to observe a cluster; of no kind at first. The bell rings when anything has changed that planning looks at,
     /// except by our own writes; it must not block.
     pub fn start(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self::start_with(cluster, limits::WATCH_BROKEN_MAX, bell)
+    }
+
+    /// Starts like [`Observer::start`], with another time for which a broken watch is believed.
+    pub fn start_with(
+        cluster: Cluster,
+        broken_max: Duration,
+        bell: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let shared = Shared {
             cluster,
+            broken_max,
             state: Mutex::default(),
             attempts: watch::Sender::new(0),
             look_again: Notify::new(),
@@ -68,7 +79,9 @@ impl Observer {
         let mut tasks = self.tasks.lock().expect(NO_PANIC);
         for kind in kinds {
             if !state.kinds.contains_key(&kind) {
-                state.kinds.insert(kind.clone(), KindStore::new());
+                state
+                    .kinds
+                    .insert(kind.clone(), KindStore::new(self.shared.broken_max));
                 tasks.spawn(follow(Arc::clone(&self.shared), kind));
             }
         }
@@ -103,11 +116,12 @@ impl Observer {
             .known_served()
             .map(|served| served.kinds);
         let mut state = self.shared.lock();
-        state.count_reapplies(Instant::now());
+        let now = Instant::now();
+        state.count_reapplies(now);
         let kinds = state
             .kinds
             .iter()
-            .map(|(kind, store)| (kind.clone(), store.view()))
+            .map(|(kind, store)| (kind.clone(), store.view(now)))
             .collect();
         Observed { kinds, served }
     }
