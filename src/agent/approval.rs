@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::outlets::Outlets;
 use super::record::Record;
 use crate::cluster::ClusterError;
 use crate::model::api::{ApprovalRecord, Decision, DecisionKind};
@@ -21,6 +22,7 @@ pub(super) async fn approve(
     record: &mut Record,
     decision: &Decision,
     plan: &Plan,
+    outlets: &Outlets,
 ) -> Result<(), ClusterError> {
     let Some(pending) = &plan.pending else {
         return Ok(());
@@ -42,5 +44,7 @@ pub(super) async fn approve(
         reason: bounded(&decision.reason, limits::DECISION_REASON_MAX),
         at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(decision.at),
     });
-    record.write(status).await
+    record.write(status).await?;
+    outlets.audit_decision(&plan.source, decision);
+    Ok(())
 }

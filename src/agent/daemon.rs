@@ -208,7 +208,7 @@ impl Daemon {
             resource: resource.clone(),
             state: state_sender,
             target: bell.clone(),
-            metrics: Arc::clone(&self.outlets.metrics),
+            outlets: self.outlets.clone(),
             stop: stop.clone(),
         };
         let target_task = TargetTask {

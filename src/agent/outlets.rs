@@ -8,7 +8,10 @@ use serde_json::json;
 
 use super::clock;
 use crate::cluster::{Cluster, ClusterError, Patch};
-use crate::model::api::{ReleaseSource, ReleaseSourceStatus, TargetStatus, status_differs};
+use crate::model::SourceName;
+use crate::model::api::{
+    Decision, HOME, ReleaseSource, ReleaseSourceStatus, TargetStatus, status_differs,
+};
 use crate::model::names;
 use crate::report::{AuditLog, Change, Effect, EventSink, Metrics, Origin, PassReport, notices};
 
@@ -34,6 +37,14 @@ impl Outlets {
     /// Writes the line of one effect.
     pub(super) fn audit(&self, origin: &Origin<'_>, effect: &Effect) {
         if let Err(error) = self.audit.record(origin, effect) {
+            tracing::error!(%error, "failed to write audit lines");
+        }
+    }
+
+    /// Writes the line of a decision that is acted on.
+    pub(super) fn audit_decision(&self, source: &SourceName, decision: &Decision) {
+        let line = self.audit.decided(source, HOME, decision, clock::now());
+        if let Err(error) = line {
             tracing::error!(%error, "failed to write audit lines");
         }
     }

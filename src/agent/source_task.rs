@@ -12,10 +12,11 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::outlets::Outlets;
 use crate::cluster::Cluster;
 use crate::model::api::{Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec};
 use crate::model::{Snapshot, SourceName, limits, names};
-use crate::report::{FetchFailure, Metrics};
+use crate::report::FetchFailure;
 use crate::source::{
     CertificateAuthorities, CommitId, Credentials, FetchRequest, Fetched, Mirror, MirrorLimits,
     Reference, SourceError, SourceUrl, Watch, WorkingTree,
@@ -41,7 +42,7 @@ pub(super) struct SourceTask {
     pub(super) resource: watch::Receiver<Arc<ReleaseSource>>,
     pub(super) state: watch::Sender<SourceState>,
     pub(super) target: Bell,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) outlets: Outlets,
     pub(super) stop: CancellationToken,
 }
 
@@ -116,7 +117,8 @@ impl SourceTask {
     }
 
     fn publish(&self, attempt: Result<Snapshot, FetchFailure>, wanted: &Wanted) {
-        self.metrics
+        self.outlets
+            .metrics
             .fetched(&self.source, attempt.as_ref().map(drop));
         self.state.send_modify(|state| {
             match attempt {
@@ -202,13 +204,15 @@ impl SourceTask {
         match fetched {
             Fetched::Unmoved(snapshot) | Fetched::Moved(snapshot) => Ok(snapshot),
             Fetched::Rewound { from, to, snapshot } => {
-                let approved = wanted.decision.as_ref().is_some_and(|decision| {
-                    decision.approves(DecisionKind::Rewind, &to.to_string())
-                });
-                if approved {
-                    Ok(snapshot)
-                } else {
-                    Err(self.rewound(&from, &to, &snapshot))
+                // Both ends are named: the way back to the same commit is another decision from another commit.
+                let step = format!("{from}..{to}");
+                let decision = wanted.decision.as_ref();
+                match decision.filter(|it| it.approves(DecisionKind::Rewind, &step)) {
+                    Some(decision) => {
+                        self.outlets.audit_decision(&self.source, decision);
+                        Ok(snapshot)
+                    }
+                    None => Err(self.rewound(&from, &to, &snapshot)),
                 }
             }
         }

@@ -21,7 +21,7 @@ use super::source_task::SourceState;
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Desired, EvaluateOptions};
 use crate::execute;
-use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource};
+use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{GroupKind, Snapshot, SourceName, limits};
 use crate::plan::{Approval, Jobs, Plan, PruneSettings};
@@ -220,9 +220,13 @@ impl TargetTask {
             // A source that was never here before has left nothing, whether or not that can be seen.
             Presence::Unknown => self.is_new(resource),
         };
+        let was_trusted = record.trusted().is_ok();
         record.establish(empty, adopted).await?;
+        if let Some(decision) = decision.as_ref().filter(|_| adopted && !was_trusted) {
+            self.outlets.audit_decision(&self.source, decision);
+        }
         let trusted = record.trusted();
-        let prune = prune_settings(&resource.spec.prune);
+        let prune = PruneSettings::from(&resource.spec.prune);
         let (stop, jobs) = (self.stop.clone(), record.jobs());
         let mut request = PassRequest {
             snapshot,
@@ -237,7 +241,7 @@ impl TargetTask {
         };
         if let Some(decision) = decision.filter(|one| is_new_approval(one, record)) {
             let plan = self.engine.plan(&desired, &request);
-            approve(record, &decision, &plan).await?;
+            approve(record, &decision, &plan, &self.outlets).await?;
         }
         let approval = self.approval(record, &desired);
         request.approval = approval.as_ref();
@@ -348,14 +352,6 @@ impl TargetTask {
             .as_ref()
             .map(|record| record.status().clone())
             .unwrap_or_default()
-    }
-}
-
-fn prune_settings(spec: &PruneSpec) -> PruneSettings {
-    PruneSettings {
-        enabled: spec.enabled,
-        max_objects: spec.max_objects,
-        max_percent: spec.max_percent,
     }
 }
 

@@ -126,7 +126,12 @@ fn rewind(
         Failure::Misuse(format!("no rewound branch of {name} waits for an approval"))
     })?;
     let what = format!("{name} follows the rewound branch to {commit}");
-    Ok((DecisionKind::Rewind, commit, what))
+    let status = source.status.as_ref();
+    let applied = status.and_then(|status| status.last_attempted_revision.as_deref());
+    let from = applied
+        .and_then(|revision| revision.rsplit_once("sha1:"))
+        .map_or("", |(_, hash)| hash);
+    Ok((DecisionKind::Rewind, format!("{from}..{commit}"), what))
 }
 
 /// Returns when the Target was created whose lost record is to be adopted; only a later decision is about this loss.

@@ -10,9 +10,12 @@ use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
+use super::resources::treatment;
 use crate::agent::{Engine, Presence, Record, read_secret_key, template_users};
+use crate::cluster::Cluster;
 use crate::desired::Desired;
-use crate::model::{Digest, limits};
+use crate::model::api::ReleaseSource;
+use crate::model::{Digest, SourceName, limits};
 use crate::observe::{Observed, Observer};
 use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 
@@ -43,6 +46,7 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
                 &desired,
                 &observed,
                 (Ok(()), &Jobs::new(), TemplateUse::NotAsked),
+                (&PruneSettings::default(), &[]),
             )
         }
         None => runtime()?.block_on(against_cluster(arguments, &mut desired, context))?,
@@ -94,8 +98,11 @@ async fn against_cluster(
     let trusted = trusted.as_ref().copied().map_err(String::as_str);
     let jobs = record.as_ref().map(Record::jobs).unwrap_or_default();
     let observed = observer.view();
+    let declared = cluster_source(engine.cluster(), &namespace, source).await;
+    let (prune, takeover) = treatment(declared.as_ref());
+    let treated = (&prune, takeover.as_slice());
     let known = (trusted, &jobs, TemplateUse::NotAsked);
-    let planned = plan_with(arguments, desired, &observed, known);
+    let planned = plan_with(arguments, desired, &observed, known, treated);
     if !planned.deletes_templates() {
         return Ok(planned);
     }
@@ -105,7 +112,16 @@ async fn against_cluster(
         Err(reason) => TemplateUse::Unknown(reason),
     };
     let known = (trusted, &jobs, templates);
-    Ok(plan_with(arguments, desired, &observed, known))
+    Ok(plan_with(arguments, desired, &observed, known, treated))
+}
+
+/// Reads the ReleaseSource; none where it is not declared here, or may not be read.
+async fn cluster_source(
+    cluster: &Cluster,
+    namespace: &str,
+    source: &SourceName,
+) -> Option<ReleaseSource> {
+    cluster.get(namespace, source.as_str()).await.ok().flatten()
 }
 
 fn plan_with(
@@ -113,18 +129,19 @@ fn plan_with(
     desired: &Desired,
     observed: &Observed,
     (record, jobs, templates): (Result<(), &str>, &Jobs, TemplateUse<'_>),
+    (prune, takeover): (&PruneSettings, &[String]),
 ) -> Plan {
     plan(PlanInput {
         source: &arguments.repository.source,
         desired,
         observed,
-        prune: &PruneSettings::default(),
+        prune,
         approval: None,
         record,
         failures: &BTreeMap::new(),
         jobs,
         templates,
         only: None,
-        takeover: &[],
+        takeover,
     })
 }

@@ -15,7 +15,7 @@ use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
-use super::resources::parse_duration;
+use super::resources::{parse_duration, treatment};
 use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::Desired;
@@ -23,7 +23,7 @@ use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
 use crate::model::{ComponentName, GroupKind, HoldReason};
 use crate::observe::Observer;
-use crate::plan::{Jobs, Plan, PruneSettings};
+use crate::plan::{Jobs, Plan};
 
 /// Arguments of `fairway sync`.
 #[derive(Debug, Args)]
@@ -50,7 +50,8 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     let repository = &arguments.repository;
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
-    refuse_beside_agent(&cluster, &namespace, repository).await?;
+    let declared = refuse_beside_agent(&cluster, &namespace, repository).await?;
+    let (prune, takeover) = treatment(declared.as_ref());
     let snapshot = repository.working_tree()?;
     let bell = Arc::new(Notify::new());
     let rung = Arc::clone(&bell);
@@ -68,13 +69,13 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         Presence::Absent => Ok(()),
         Presence::Present | Presence::Unknown => record.trusted(),
     };
-    let (prune, stop) = (PruneSettings::default(), CancellationToken::new());
+    let stop = CancellationToken::new();
     let mut jobs = record.jobs();
     let request = PassRequest {
         snapshot: &snapshot,
         options: &options,
         prune: &prune,
-        takeover: &[],
+        takeover: &takeover,
         approval: None,
         record: trusted.as_ref().copied().map_err(String::as_str),
         jobs: &record.jobs(),
@@ -135,12 +136,13 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     }
 }
 
-/// Refuses to work beside an agent that follows the same source: both would be right, and they would take turns.
+/// Refuses to work beside an agent that follows the same source: both would be right, and they would take turns. Returns the
+/// source where it is declared and suspended; how it is to be treated is written there.
 async fn refuse_beside_agent(
     cluster: &Cluster,
     namespace: &str,
     repository: &RepositoryArguments,
-) -> Result<(), Failure> {
+) -> Result<Option<ReleaseSource>, Failure> {
     let name = repository.source.as_str();
     let followed: Option<ReleaseSource> =
         cluster.get(namespace, name).await.map_err(Failure::of)?;
@@ -149,7 +151,7 @@ async fn refuse_beside_agent(
             "an agent follows the source {name} ({}) on this cluster; fairway suspend {name} first, or take another --source",
             source.spec.url
         ))),
-        _ => Ok(()),
+        other => Ok(other),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::jobs::Jobs;
 use crate::desired::Desired;
+use crate::model::api::PruneSpec;
 use crate::model::{ComponentName, DesiredObject, Digest, Hold, ObjectKey, Revision, SourceName};
 use crate::observe::{KindObservation, Observed, ObservedObject};
 
@@ -78,6 +79,16 @@ impl Default for PruneSettings {
             enabled: true,
             max_objects: 10,
             max_percent: 20,
+        }
+    }
+}
+
+impl From<&PruneSpec> for PruneSettings {
+    fn from(spec: &PruneSpec) -> Self {
+        Self {
+            enabled: spec.enabled,
+            max_objects: spec.max_objects,
+            max_percent: spec.max_percent,
         }
     }
 }

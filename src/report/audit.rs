@@ -1,4 +1,4 @@
-//! Audit lines: one JSON object on one line for each effect, in a versioned format.
+//! Audit lines: one JSON object on one line for each effect and each decision that is acted on, in a versioned format.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::pass::{Effect, EffectResult};
+use super::text::bounded;
+use crate::model::api::{Decision, DecisionKind};
+use crate::model::limits::{DECISION_BY_MAX, DECISION_REASON_MAX};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{ObjectKey, Revision, SourceName};
 use crate::plan::Why;
@@ -53,6 +56,21 @@ struct Line<'a> {
     error: Option<&'a str>,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DecisionLine<'a> {
+    schema: &'static str,
+    time: Timestamp,
+    source: &'a str,
+    cluster: &'a str,
+    action: &'static str,
+    kind: DecisionKind,
+    subject: String,
+    by: String,
+    reason: String,
+    decided: Timestamp,
+}
+
 impl AuditLog {
     /// Makes a log that writes to a stream.
     pub fn new(writer: impl Write + Send + 'static) -> Self {
@@ -71,7 +89,39 @@ impl AuditLog {
         if effect.result == EffectResult::Unchanged {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(&Line::of(origin, effect))?;
+        self.write(&Line::of(origin, effect))
+    }
+}
+
+impl AuditLog {
+    /// Writes the line of a person's decision that is acted on now, before anything is done in its name.
+    ///
+    /// # Errors
+    ///
+    /// When the stream cannot be written; the line may then be missing.
+    pub fn decided(
+        &self,
+        source: &SourceName,
+        cluster: &str,
+        decision: &Decision,
+        time: Timestamp,
+    ) -> io::Result<()> {
+        self.write(&DecisionLine {
+            schema: SCHEMA,
+            time,
+            source: source.as_str(),
+            cluster,
+            action: "decide",
+            kind: decision.kind,
+            subject: bounded(&decision.digest, DECISION_BY_MAX),
+            by: bounded(&decision.by, DECISION_BY_MAX),
+            reason: bounded(&decision.reason, DECISION_REASON_MAX),
+            decided: decision.at,
+        })
+    }
+
+    fn write(&self, line: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.write_all(&line)?;

@@ -14,7 +14,7 @@ use crate::model::limits;
 pub struct Decision {
     /// What is approved.
     pub kind: DecisionKind,
-    /// Exactly what: the digest of a deletion set, the commit that a branch was rewound to, the uid of a cluster.
+    /// Exactly what: the digest of a deletion set, the commits of a rewound branch as `FROM..TO`, the uid of a cluster.
     pub digest: String,
     /// Who decided.
     pub by: String,

@@ -125,6 +125,11 @@ pub struct ReleaseSourceSpec {
 }
 
 impl ReleaseSourceSpec {
+    /// Returns the field managers whose fields are taken over where `spec.takeover` says nothing.
+    pub fn default_takeover() -> Vec<String> {
+        former_managers()
+    }
+
     /// Returns the interval; what cannot be read (the schema lets nothing such through) counts as the default.
     pub fn interval(&self) -> Duration {
         self.interval

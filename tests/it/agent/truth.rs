@@ -166,12 +166,15 @@ async fn a_decision_that_is_none_decides_nothing_and_holds_nothing_up() {
 
 #[tokio::test]
 async fn an_approval_does_not_outlive_the_wish_that_it_was_given_for() {
-    let (world, _agent) = waiting().await;
+    let (world, agent) = waiting().await;
     world
         .proxy
         .inject(Rule::always("DELETE", CONFIG_MAPS, Fault::Status(403)));
     approve(&world);
     world.until_reason("ApplyFailed").await;
+    let audit = agent.audit();
+    let decided = audit.iter().find(|line| line["action"] == "decide");
+    assert_eq!(decided.unwrap()["reason"], "tested", "{audit:?}");
     let approval = annotation(&world).await;
     world.config_map("api", "limits", "x");
     let source = world.publish("Want it again").await;
