@@ -213,6 +213,8 @@ async fn an_adoption_does_not_adopt_a_second_time() {
     let (code, _, err) = world.fairway(&["adopt", &world.name, "--reason", "tested"]);
     assert_eq!(code, 0, "{err}");
     world.until_reason("ApprovalNeeded").await;
+    // Dates count to the second, and the decision is dated up to one after the record that it is about.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     lose().await;
     let source = world.reconcile().await;
     assert_eq!(ready(&source).1, "PartiallyApplied", "{:?}", ready(&source));
