@@ -190,10 +190,12 @@ impl SourceTask {
         let credentials = self.credentials(&wanted.spec).await?;
         let reference = reference(&wanted.spec.reference).map_err(|error| failure(&error))?;
         let last = self.last_commit(resource, &reference);
+        let (last_tag, last) = last.unzip();
         let request = FetchRequest {
-            reference,
+            reference: reference.clone(),
             path: wanted.spec.path.clone(),
             last,
+            last_tag: last_tag.clone(),
         };
         let fetched = mirror
             .fetch(request, credentials)
@@ -208,20 +210,45 @@ impl SourceTask {
                 if approved {
                     Ok(snapshot)
                 } else {
-                    Err(self.rewound(&from, &to, &snapshot))
+                    let last = last_tag.unwrap_or_default();
+                    Err(self.rewound(&reference, (&last, &from), &to, &snapshot))
                 }
             }
         }
     }
 
-    fn rewound(&self, from: &CommitId, to: &CommitId, snapshot: &Snapshot) -> FetchFailure {
-        FetchFailure {
-            message: format!(
-                "{} was rewound: {to} ({:?} by {}) does not contain {from}, which is applied",
-                snapshot.revision.reference, snapshot.commit.subject, snapshot.commit.author
+    fn rewound(
+        &self,
+        reference: &Reference,
+        (last, from): (&str, &CommitId),
+        to: &CommitId,
+        snapshot: &Snapshot,
+    ) -> FetchFailure {
+        let label = &snapshot.revision.reference;
+        let commit = format!(
+            "{to} ({:?} by {})",
+            snapshot.commit.subject, snapshot.commit.author
+        );
+        let (message, mend) = match reference {
+            Reference::Range(range) if label != last => (
+                format!(
+                    "the highest tag in the range `{range}` is now {label}, {commit}; {last} is applied"
+                ),
+                format!("push {last} again, or a higher tag"),
             ),
+            Reference::Tag(_) | Reference::Range(_) => (
+                format!("the tag {label} was moved to {commit} from {from}, which is applied"),
+                format!("move {label} back, or publish a new version"),
+            ),
+            Reference::Branch(_) | Reference::Commit(_) => (
+                format!("{label} was rewound: {commit} does not contain {from}, which is applied"),
+                format!("push a commit that contains {from}"),
+            ),
+        };
+        FetchFailure {
+            message,
             help: Some(format!(
-                "push a commit that contains {from}, or, if the rewind is meant: fairway approve rewind {} --reason '…'",
+                "{mend}, or, if this is meant: fairway approve rewind {} --reason '…'",
                 self.source
             )),
             retryable: false,
@@ -229,19 +256,25 @@ impl SourceTask {
         }
     }
 
-    /// Returns the commit that is applied from this reference: the one of the last snapshot, and after a restart the one that
-    /// the status names.
-    fn last_commit(&self, resource: &ReleaseSource, reference: &Reference) -> Option<CommitId> {
-        let label = reference.label();
+    /// Returns the commit that is applied from this reference, with the name it was found by: of the last snapshot, and after
+    /// a restart of what the status names. None when a person has changed the reference to something else.
+    fn last_commit(
+        &self,
+        resource: &ReleaseSource,
+        reference: &Reference,
+    ) -> Option<(String, CommitId)> {
+        let read = |label: &str, hash: &str| {
+            let commit = hash.parse().ok()?;
+            reference
+                .may_have_given(label)
+                .then(|| (label.to_owned(), commit))
+        };
         if let Some(snapshot) = &self.state.borrow().snapshot {
-            let revision = &snapshot.revision;
-            return (revision.reference == label)
-                .then(|| revision.hash().parse().ok())
-                .flatten();
+            return read(&snapshot.revision.reference, snapshot.revision.hash());
         }
         let text = resource.status.as_ref()?.last_attempted_revision.as_ref()?;
         let (stored, hash) = text.rsplit_once("@sha1:")?;
-        (stored == label).then(|| hash.parse().ok()).flatten()
+        read(stored, hash)
     }
 
     async fn credentials(&self, spec: &ReleaseSourceSpec) -> Result<Credentials, FetchFailure> {
@@ -298,13 +331,21 @@ fn same_repository(one: &ReleaseSourceSpec, other: &ReleaseSourceSpec) -> bool {
 }
 
 fn reference(reference: &GitReference) -> Result<Reference, SourceError> {
-    if let Some(commit) = &reference.commit {
-        return Ok(Reference::Commit(commit.parse()?));
-    }
-    Ok(match (&reference.branch, &reference.tag) {
-        (_, Some(tag)) => Reference::Tag(tag.clone()),
-        (Some(branch), None) => Reference::Branch(branch.clone()),
-        (None, None) => Reference::Branch("main".to_owned()),
+    Ok(match reference {
+        GitReference {
+            commit: Some(commit),
+            ..
+        } => Reference::Commit(commit.parse()?),
+        GitReference {
+            semver: Some(range),
+            ..
+        } => Reference::Range(range.parse()?),
+        GitReference { tag: Some(tag), .. } => Reference::Tag(tag.clone()),
+        GitReference {
+            branch: Some(branch),
+            ..
+        } => Reference::Branch(branch.clone()),
+        GitReference { .. } => Reference::Branch("main".to_owned()),
     })
 }
 

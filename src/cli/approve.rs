@@ -47,7 +47,7 @@ pub struct AdoptArguments {
 enum Approvable {
     /// The deletions that wait
     Prune,
-    /// A branch that no longer contains what was applied from it
+    /// A branch that no longer contains what was applied from it, or a tag that was moved
     Rewind,
 }
 
@@ -123,9 +123,11 @@ fn rewind(
     source: &ReleaseSource,
 ) -> Result<(DecisionKind, String, String), Failure> {
     let commit = rewound_to(source).ok_or_else(|| {
-        Failure::Misuse(format!("no rewound branch of {name} waits for an approval"))
+        Failure::Misuse(format!(
+            "no rewound branch or tag of {name} waits for an approval"
+        ))
     })?;
-    let what = format!("{name} follows the rewound branch to {commit}");
+    let what = format!("{name} follows its branch or tag to {commit}");
     Ok((DecisionKind::Rewind, commit, what))
 }
 

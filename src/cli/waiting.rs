@@ -63,7 +63,7 @@ fn waiting_rewind(source: &ReleaseSource) -> Option<Waiting> {
     let fetched = find(&source.status.as_ref()?.conditions, ConditionType::Fetched);
     Some(Waiting {
         kind: "rewind",
-        what: format!("the branch was rewound to {commit}"),
+        what: format!("the branch or tag was set back to {commit}"),
         since: fetched.map(|condition| condition.last_transition_time.0),
         why: fetched
             .map(|condition| condition.message.clone())

@@ -20,6 +20,14 @@ pub enum SourceError {
         /// What was asked for.
         reference: String,
     },
+    /// The range of versions cannot be read.
+    #[error("`{range}` is not a range of versions: {reason}")]
+    RangeInvalid {
+        /// What was given.
+        range: String,
+        /// Why.
+        reason: String,
+    },
     /// A commit is written as forty hexadecimal digits.
     #[error("`{text}` is not the full id of a commit")]
     CommitInvalid {
@@ -111,6 +119,16 @@ pub enum SourceError {
         reference: String,
         /// The repository.
         url: String,
+    },
+    /// No tag is inside the range.
+    #[error("no tag in {url} is in the range `{range}`: {nearest}")]
+    NoTagInRange {
+        /// The range.
+        range: String,
+        /// The repository.
+        url: String,
+        /// What is there instead, in words.
+        nearest: String,
     },
     /// A tag may point at anything.
     #[error("{reference} points at a {kind}, not at a commit")]
@@ -253,6 +271,7 @@ impl SourceError {
             self,
             Self::Url { .. }
                 | Self::ReferenceInvalid { .. }
+                | Self::RangeInvalid { .. }
                 | Self::CommitInvalid { .. }
                 | Self::Credentials { .. }
                 | Self::Authorities { .. }
@@ -266,6 +285,12 @@ impl SourceError {
                 "Write the URL as https://HOST/PATH; credentials belong into the Secret that `secretRef` names."
             }
             Self::ReferenceInvalid { .. } => "Write the short name, as `main` or `v1.2.3`.",
+            Self::RangeInvalid { .. } => {
+                "Write it as `^1.4` or `>=1.4.0, <2.0.0`: comparators with commas between them, without `v` and `||`."
+            }
+            Self::NoTagInRange { .. } => {
+                "Push such a tag, or change the range; a pre-release is in it only where the range names one of that version, as `>=2.0.0-rc.1`. What was applied last stays."
+            }
             Self::CommitInvalid { .. } => {
                 "Write all forty hexadecimal digits, as `git rev-parse` prints them."
             }

@@ -5,17 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, mpsc};
 use std::time::Instant;
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::Repository;
 use tokio::sync::oneshot;
 
 use super::blobs::GitBlobs;
 use super::credentials::Credentials;
 use super::error::SourceError;
 use super::local::commit_info;
+use super::range;
 use super::reference::{CommitId, Reference};
+use super::transport::Conversation;
 pub use super::transport::MirrorLimits;
-use super::transport::{Conversation, RemoteReference};
 use super::tree::{TreeError, TreeReader};
+use super::update::{Found, update};
 use super::url::SourceUrl;
 use crate::model::{BlobStore, Revision, Snapshot};
 
@@ -45,6 +47,8 @@ pub struct FetchRequest {
     /// The commit that was applied last *from this reference*; none at the first time, or when the reference was changed by
     /// a person.
     pub last: Option<CommitId>,
+    /// The tag that `last` was found by, where the reference is a range.
+    pub last_tag: Option<String>,
 }
 
 /// What a fetch found.
@@ -54,8 +58,9 @@ pub enum Fetched {
     Unmoved(Snapshot),
     /// The reference points at a successor of the last commit, or there was none.
     Moved(Snapshot),
-    /// The reference points at a commit that does not contain the last one: somebody has rewritten or rewound it. To be held
-    /// until a person approves.
+    /// The branch points at a commit that does not contain the last one: somebody has rewritten or rewound it. Or the tag
+    /// points at another commit than before, or the highest tag in the range is not above the last one. To be held until a
+    /// person approves.
     Rewound {
         /// The last commit.
         from: CommitId,
@@ -237,8 +242,8 @@ impl Inner {
         trees: &mut TreeReader,
     ) -> Result<Fetched, SourceError> {
         let mirror = open_or_create(&self.directory)?;
-        let commit = update(&mirror, &request.reference, conversation)?;
-        self.judge(&mirror, commit, request, trees)
+        let found = update(&mirror, &request.reference, conversation)?;
+        self.judge(&mirror, &found, request, trees)
     }
 
     /// Clones into a directory beside the mirror and puts it in its place once it is complete. Returns where the old one is
@@ -271,32 +276,40 @@ impl Inner {
     fn judge(
         &self,
         mirror: &Repository,
-        commit: Oid,
+        found: &Found,
         request: &FetchRequest,
         trees: &mut TreeReader,
     ) -> Result<Fetched, SourceError> {
-        let snapshot = self.snapshot(mirror, commit, request, trees)?;
+        let snapshot = self.snapshot(mirror, found, request, trees)?;
         let Some(CommitId(last)) = request.last else {
             return Ok(Fetched::Moved(snapshot));
         };
-        if last == commit {
+        if last == found.commit {
             return Ok(Fetched::Unmoved(snapshot));
         }
-        // A commit that a person has named is what they want, wherever it stands.
-        if matches!(request.reference, Reference::Commit(_)) {
-            return Ok(Fetched::Moved(snapshot));
-        }
-        // The whole history of the reference is here: what is not part of it is no ancestor.
-        let descends = mirror.find_commit(last).is_ok()
-            && mirror
-                .graph_descendant_of(commit, last)
-                .map_err(|error| SourceError::from_mirror(&self.directory, &error))?;
-        Ok(if descends {
+        let forward = match &request.reference {
+            // The whole history of the branch is here: what is not part of it is no ancestor.
+            Reference::Branch(_) => {
+                mirror.find_commit(last).is_ok()
+                    && mirror
+                        .graph_descendant_of(found.commit, last)
+                        .map_err(|error| SourceError::from_mirror(&self.directory, &error))?
+            }
+            // Whoever names a tag means what it pointed at; also a later commit is another one.
+            Reference::Tag(_) => false,
+            Reference::Range(_) => {
+                let last_tag = request.last_tag.as_deref();
+                last_tag.is_some_and(|last| range::is_above(&found.label, last))
+            }
+            // A commit that a person has named is what they want, wherever it stands.
+            Reference::Commit(_) => true,
+        };
+        Ok(if forward {
             Fetched::Moved(snapshot)
         } else {
             Fetched::Rewound {
                 from: CommitId(last),
-                to: CommitId(commit),
+                to: CommitId(found.commit),
                 snapshot,
             }
         })
@@ -305,14 +318,14 @@ impl Inner {
     fn snapshot(
         &self,
         mirror: &Repository,
-        commit: Oid,
+        found: &Found,
         request: &FetchRequest,
         trees: &mut TreeReader,
     ) -> Result<Snapshot, SourceError> {
         let damaged = |error: &git2::Error| SourceError::from_mirror(&self.directory, error);
-        let revision = Revision::commit(request.reference.label(), &commit.to_string());
+        let revision = Revision::commit(found.label.clone(), &found.commit.to_string());
         let commit = mirror
-            .find_commit(commit)
+            .find_commit(found.commit)
             .map_err(|error| damaged(&error))?;
         let files = trees
             .files(mirror, commit.tree_id(), &request.path)
@@ -337,104 +350,6 @@ fn open_or_create(directory: &Path) -> Result<Repository, SourceError> {
     }
     Repository::init_bare(directory)
         .map_err(|error| SourceError::from_storage(directory, error.message()))
-}
-
-/// Brings the reference up to date and returns the commit that it points at.
-fn update(
-    mirror: &Repository,
-    reference: &Reference,
-    conversation: &Conversation<'_>,
-) -> Result<Oid, SourceError> {
-    let (Some(remote_name), Some(mirror_name)) = (reference.remote_name(), reference.mirror_name())
-    else {
-        return update_commit(mirror, reference, conversation);
-    };
-    let spec = format!("+{remote_name}:{mirror_name}");
-    let listed = conversation.download(mirror, &[&spec])?;
-    let Some(found) = listed.iter().find(|found| found.name == remote_name) else {
-        return Err(not_found(&listed, reference, conversation));
-    };
-    keep(mirror, &mirror_name, found.object)?;
-    peel(mirror, found.object, reference)
-}
-
-/// A commit never moves: what is here needs no server. Few servers hand out commits by id, so all branches and tags come.
-fn update_commit(
-    mirror: &Repository,
-    reference: &Reference,
-    conversation: &Conversation<'_>,
-) -> Result<Oid, SourceError> {
-    let Reference::Commit(CommitId(commit)) = *reference else {
-        unreachable!("branches and tags have names")
-    };
-    if mirror.find_commit(commit).is_ok() {
-        return Ok(commit);
-    }
-    let specs = [
-        "+refs/heads/*:refs/fairway/heads/*",
-        "+refs/tags/*:refs/fairway/tags/*",
-    ];
-    let listed = conversation.download(mirror, &specs)?;
-    for found in &listed {
-        let Some(short) = found.name.strip_prefix("refs/") else {
-            continue;
-        };
-        let name = format!("refs/fairway/{short}");
-        let followed = short.starts_with("heads/") || short.starts_with("tags/");
-        // A server may list what is no valid name, as it does for the commit behind a tag.
-        if followed && git2::Reference::is_valid_name(&name) {
-            keep(mirror, &name, found.object)?;
-        }
-    }
-    match mirror.find_object(commit, None) {
-        Ok(_) => peel(mirror, commit, reference),
-        Err(_) => Err(not_found(&listed, reference, conversation)),
-    }
-}
-
-fn not_found(
-    listed: &[RemoteReference],
-    reference: &Reference,
-    conversation: &Conversation<'_>,
-) -> SourceError {
-    let url = conversation.url.to_string();
-    if listed.is_empty() {
-        return SourceError::RepositoryEmpty { url };
-    }
-    SourceError::ReferenceNotFound {
-        reference: reference.to_string(),
-        url,
-    }
-}
-
-fn keep(mirror: &Repository, name: &str, object: Oid) -> Result<(), SourceError> {
-    if mirror
-        .refname_to_id(name)
-        .is_ok_and(|known| known == object)
-    {
-        return Ok(());
-    }
-    mirror
-        .reference(name, object, true, "fetch")
-        .map(drop)
-        .map_err(|error| SourceError::from_mirror(mirror.path(), &error))
-}
-
-fn peel(mirror: &Repository, object: Oid, reference: &Reference) -> Result<Oid, SourceError> {
-    let damaged = |error: git2::Error| SourceError::from_mirror(mirror.path(), &error);
-    let object = mirror.find_object(object, None).map_err(damaged)?;
-    match object.peel(git2::ObjectType::Commit) {
-        Ok(commit) => Ok(commit.id()),
-        Err(error) if error.code() == ErrorCode::InvalidSpec || error.code() == ErrorCode::Peel => {
-            let end = object.peel(git2::ObjectType::Any).map_err(damaged)?;
-            let kind = end.kind().map_or("unknown object", |kind| kind.str());
-            Err(SourceError::NotACommit {
-                reference: reference.to_string(),
-                kind: kind.to_owned(),
-            })
-        }
-        Err(error) => Err(damaged(error)),
-    }
 }
 
 fn count_packs(directory: &Path) -> usize {

@@ -76,8 +76,8 @@ words! {
         /// The git server refuses: credentials, an unknown host, a branch that does not exist. Trying again does not help; change
         /// the Secret or the ReleaseSource.
         FetchRefused,
-        /// The branch no longer contains the commit that is applied: somebody has rewritten it. The older revision stays until a
-        /// commit that contains it is pushed, or the rewind is approved.
+        /// The branch no longer contains the commit that is applied, since somebody has rewritten it; or a tag was moved or has
+        /// gone. The older revision stays until that is undone, or the rewind is approved.
         Rewound,
         /// The revision has no errors; there may be warnings.
         Valid,

@@ -60,8 +60,8 @@ use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
     )
 )]
 #[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "self.url.startsWith('/') || [has(self.ref.branch), has(self.ref.tag), has(self.ref.commit)].exists(given, given)",
-    "message": "one of branch, tag and commit must be given; only a local directory may leave them out, to be followed as it is edited"
+    "rule": "self.url.startsWith('/') || [has(self.ref.branch), has(self.ref.tag), has(self.ref.semver), has(self.ref.commit)].exists(given, given)",
+    "message": "one of branch, tag, semver and commit must be given; only a local directory may leave them out, to be followed as it is edited"
 }]))]
 pub struct ReleaseSourceSpec {
     /// The repository: an `https://` URL without credentials, or an absolute path for tests and the command line.
@@ -70,7 +70,7 @@ pub struct ReleaseSourceSpec {
         regex(pattern = r"^(https://[^\s/@?#]+(/[^\s?#]*)?|/\S*)$")
     )]
     pub url: String,
-    /// What to follow: one of branch, tag and commit. A local directory may leave it out: its files are then followed as they
+    /// What to follow: one of branch, tag, semver and commit. A local directory may leave it out: its files are then followed as they
     /// are edited.
     #[serde(rename = "ref", default)]
     pub reference: GitReference,
@@ -139,8 +139,8 @@ impl ReleaseSourceSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "[has(self.branch), has(self.tag), has(self.commit)].filter(given, given).size() <= 1",
-    "message": "at most one of branch, tag and commit may be given"
+    "rule": "[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].filter(given, given).size() <= 1",
+    "message": "at most one of branch, tag, semver and commit may be given"
 }]))]
 pub struct GitReference {
     /// A branch, followed as it moves.
@@ -150,13 +150,21 @@ pub struct GitReference {
         regex(pattern = r"^[^-\s~^:?*\[\\][^\s~^:?*\[\\]*$")
     )]
     pub branch: Option<String>,
-    /// A tag.
+    /// A tag. When it moves, what it pointed at stays until a person approves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 255),
         regex(pattern = r"^[^-\s~^:?*\[\\][^\s~^:?*\[\\]*$")
     )]
     pub tag: Option<String>,
+    /// A range of versions over the tags, as `^1.4` or `>=1.4.0, <2.0.0`: the highest tag inside it is followed. A tag may have
+    /// a leading `v`; a pre-release counts only where the range names one of the same version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^[0-9A-Za-z.+*<>=~^, -]+$")
+    )]
+    pub semver: Option<String>,
     /// One commit, with all forty digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9a-f]{40}$"))]

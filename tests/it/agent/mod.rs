@@ -12,3 +12,4 @@ mod follow;
 mod kubectl;
 mod life;
 mod ownership;
+mod tags;

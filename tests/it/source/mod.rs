@@ -7,6 +7,7 @@ mod local;
 mod mirror;
 mod odd_trees;
 mod recovery;
+mod tags;
 mod working_tree;
 
 use fairway::model::Snapshot;
@@ -80,6 +81,7 @@ fn main(last: Option<CommitId>) -> FetchRequest {
         reference: Reference::Branch("main".to_owned()),
         path: ".".to_owned(),
         last,
+        last_tag: None,
     }
 }
 
