@@ -301,14 +301,14 @@ impl SourceTask {
                     reference.name, self.namespace
                 ),
                 help: Some(
-                    "create it with the keys `username` and `password`, or `bearerToken`"
+                    "create it with the keys `username` and `password`, or `bearerToken`; for ssh `identity` and `known_hosts`"
                         .to_owned(),
                 ),
                 retryable: true,
                 rewound_to: None,
             });
         };
-        credentials_from(&secret).map_err(|error| failure(&error))
+        credentials_from(&secret, &spec.url).map_err(|error| failure(&error))
     }
 }
 
@@ -350,11 +350,16 @@ fn reference(reference: &GitReference) -> Result<Reference, SourceError> {
 }
 
 /// Reads a Secret with the keys that Flux uses, too.
-fn credentials_from(secret: &Secret) -> Result<Credentials, SourceError> {
+fn credentials_from(secret: &Secret, url: &str) -> Result<Credentials, SourceError> {
     let value = |key: &str| {
         let bytes = &secret.data.as_ref()?.get(key)?.0;
         Some(String::from_utf8_lossy(bytes).into_owned())
     };
+    if SourceUrl::parse(url)?.is_ssh() {
+        let text = |key| value(key).unwrap_or_default();
+        let (public, passphrase) = (value("identity.pub"), value("password"));
+        return Credentials::ssh(text("identity"), public, passphrase, &text("known_hosts"));
+    }
     let credentials = match (value("bearerToken"), value("username"), value("password")) {
         (Some(token), _, _) => Credentials::bearer(token)?,
         (None, Some(username), Some(password)) => Credentials::basic(username, password)?,

@@ -1,8 +1,10 @@
 //! What a source shows to its git server. It never shows up anywhere else.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::error::SourceError;
+use super::ssh;
 use super::trust::CertificateAuthorities;
 
 /// How a source signs in, and whom it trusts. `Debug` says which parts are set, never their values.
@@ -21,6 +23,7 @@ pub(super) enum Login {
         password: String,
     },
     Bearer(String),
+    Ssh(Arc<ssh::Login>),
 }
 
 impl Credentials {
@@ -54,6 +57,28 @@ impl Credentials {
         })
     }
 
+    /// Signs in over ssh with a private key in OpenSSH's or PEM form, with its public key where that cannot be derived, and its
+    /// passphrase where it has one. `known_hosts` lists the hosts that may be talked to.
+    ///
+    /// # Errors
+    ///
+    /// When the key lacks its passphrase or is none, or when `known_hosts` cannot be read.
+    pub fn ssh(
+        identity: impl Into<String>,
+        public: Option<String>,
+        passphrase: Option<String>,
+        known_hosts: &str,
+    ) -> Result<Self, SourceError> {
+        let passphrase = passphrase
+            .map(|text| checked("password", text))
+            .transpose()?;
+        let login = ssh::Login::new(identity.into(), public, passphrase, known_hosts)?;
+        Ok(Self {
+            login: Login::Ssh(Arc::new(login)),
+            authorities: None,
+        })
+    }
+
     /// Trusts these authorities beside the system's.
     #[must_use]
     pub fn trusting(mut self, authorities: CertificateAuthorities) -> Self {
@@ -72,7 +97,7 @@ impl Credentials {
     /// Takes secrets out of a text that came from outside, and makes it one short line.
     pub(super) fn redact(&self, text: &str) -> String {
         let secret = match &self.login {
-            Login::Anonymous => "",
+            Login::Anonymous | Login::Ssh(_) => "",
             Login::Basic { password, .. } => password,
             Login::Bearer(token) => token,
         };
@@ -106,6 +131,7 @@ impl fmt::Debug for Credentials {
             Login::Anonymous => "anonymous",
             Login::Basic { .. } => "basic",
             Login::Bearer(_) => "bearer",
+            Login::Ssh(_) => "ssh",
         };
         f.debug_struct("Credentials")
             .field("login", &login)

@@ -42,6 +42,40 @@ pub enum SourceError {
         /// The key.
         key: &'static str,
     },
+    /// What signs in over ssh, or says whom to trust, cannot be used.
+    #[error("the key `{key}` of the credentials cannot be used for ssh: {reason}")]
+    SshKeys {
+        /// The key of the Secret.
+        key: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing vouches for the host.
+    #[error("the ssh host {host} is not listed in `known_hosts`; it shows {offered}")]
+    HostKeyUnknown {
+        /// Host and port.
+        host: String,
+        /// Kind and fingerprint of its key.
+        offered: String,
+    },
+    /// The host shows another key than the known ones.
+    #[error("the ssh host {host} shows {offered}, but `known_hosts` lists {known}")]
+    HostKeyChanged {
+        /// Host and port.
+        host: String,
+        /// Kind and fingerprint of its key.
+        offered: String,
+        /// Kinds and fingerprints of the known ones.
+        known: String,
+    },
+    /// The host shows a key that must not be used any more.
+    #[error("the ssh host {host} shows {offered}, which `known_hosts` marks as revoked")]
+    HostKeyRevoked {
+        /// Host and port.
+        host: String,
+        /// Kind and fingerprint of its key.
+        offered: String,
+    },
     /// The bundle of own certificate authorities cannot be used.
     #[error("the key `ca.crt` of the credentials cannot be used: {reason}")]
     Authorities {
@@ -275,6 +309,10 @@ impl SourceError {
                 | Self::CommitInvalid { .. }
                 | Self::Credentials { .. }
                 | Self::Authorities { .. }
+                | Self::SshKeys { .. }
+                | Self::HostKeyUnknown { .. }
+                | Self::HostKeyChanged { .. }
+                | Self::HostKeyRevoked { .. }
         )
     }
 
@@ -282,7 +320,7 @@ impl SourceError {
     pub fn help(&self) -> String {
         let text = match self {
             Self::Url { .. } => {
-                "Write the URL as https://HOST/PATH; credentials belong into the Secret that `secretRef` names."
+                "Write the URL as https://HOST/PATH or ssh://git@HOST/PATH; credentials belong into the Secret that `secretRef` names."
             }
             Self::ReferenceInvalid { .. } => "Write the short name, as `main` or `v1.2.3`.",
             Self::RangeInvalid { .. } => {
@@ -297,6 +335,18 @@ impl SourceError {
             Self::Credentials { .. } => {
                 "Create the Secret without the line break, for instance with `printf %s` instead of `echo`."
             }
+            Self::SshKeys { .. } => {
+                "The Secret that `secretRef` names needs the keys `identity` (a private key without or with its passphrase in `password`) and `known_hosts`, as `ssh-keygen` and `ssh-keyscan` write them."
+            }
+            Self::HostKeyUnknown { .. } => {
+                "Compare the fingerprint with the one that the host's operator publishes; if it is the same, add the line that `ssh-keyscan` prints to `known_hosts`."
+            }
+            Self::HostKeyChanged { .. } => {
+                "Compare both with what the host's operator publishes. If the host has a new key, replace its line in `known_hosts`; if not, somebody stands between: do not."
+            }
+            Self::HostKeyRevoked { .. } => {
+                "Do not use this host before its operator has given it a new key."
+            }
             Self::Authorities { .. } => {
                 "Put certificates in PEM form into `ca.crt`: the authority and every intermediate one."
             }
@@ -307,7 +357,7 @@ impl SourceError {
                 "The server or the line is slow. It is tried again; if it persists, look at the server's health."
             }
             Self::Unauthorized { .. } => {
-                "Check `username` and `password`, or `bearerToken`, of the Secret that `secretRef` names: the token may have expired."
+                "Check `username` and `password`, or `bearerToken`, of the Secret that `secretRef` names, for ssh `identity`: a token may have expired, or a key may not be registered with the server."
             }
             Self::Forbidden { .. } => {
                 "Give the account or token the right to read this repository."

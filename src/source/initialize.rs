@@ -31,6 +31,7 @@ fn set_options() -> Result<(), git2::Error> {
         |time: std::time::Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: called once, before other threads use libgit2, as the documentation of `initialize` demands.
     unsafe {
+        super::ssh::register()?;
         opts::set_server_timeout_in_milliseconds(milliseconds(limits::GIT_SERVER_TIMEOUT))?;
         opts::set_server_connect_timeout_in_milliseconds(milliseconds(limits::CONNECT_DEADLINE))?;
         // A volume in a pod, or a checkout in CI, often belongs to another user. The check protects git programs that run

@@ -17,6 +17,7 @@ mod local;
 mod mirror;
 mod range;
 mod reference;
+mod ssh;
 mod transport;
 mod tree;
 mod trust;

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::beyond("^3", &["v1.10.0", "v1.11.0-rc.1", "v2.0.0-rc.10"][1..])]
+    #[case::beyond("^3", &["v1.11.0-rc.1", "v2.0.0-rc.2", "v2.0.0-rc.10"])]
     #[case::between("~1.5", &["1.2.0", "v1.9.0", "v1.10.0"])]
     #[case::before("~0.1", &["1.2.0", "v1.9.0", "v1.10.0"])]
     fn the_nearest_versions_are_named_when_nothing_matches(
@@ -164,15 +164,14 @@ mod tests {
         let range: VersionRange = range.parse().unwrap();
         assert_eq!(range.highest(TAGS.into_iter()), None);
         let nearest = range.nearest(TAGS.into_iter());
-        assert!(nearest.ends_with(expected), "{nearest:?}");
-        assert!(nearest.len() <= NAMED_IN_MESSAGE_MAX);
+        assert_eq!(nearest, expected);
     }
 
     #[rstest]
     #[case(">=1.0.0 <2.0.0", "expected comma")]
     #[case("^1 || ^2", "expected comma")]
     #[case("v1", "unexpected character 'v'")]
-    #[case("", "empty string")]
+    #[case("", "unexpected end of input")]
     fn what_is_no_range_is_said(#[case] text: &str, #[case] reason: &str) {
         let message = text.parse::<VersionRange>().unwrap_err().to_string();
         assert!(message.contains(reason), "{message}");

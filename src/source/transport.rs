@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use git2::{
 
 use super::credentials::{Credentials, Login};
 use super::error::SourceError;
+use super::ssh;
 use super::url::SourceUrl;
 use crate::model::limits;
 
@@ -70,12 +72,30 @@ impl Conversation<'_> {
             });
         }
         let refusal = RefCell::new(None);
-        let result = self.talk(mirror, specs, &refusal);
+        let call = self.ssh_call();
+        let result = match &call {
+            Some(call) => call.during(|| self.talk(mirror, specs, &refusal)),
+            None => self.talk(mirror, specs, &refusal),
+        };
         result.map_err(|error| {
             refusal
                 .take()
+                .or_else(|| call.and_then(|call| call.take_refusal()))
                 .unwrap_or_else(|| self.classify(mirror.path(), &error))
         })
+    }
+
+    fn ssh_call(&self) -> Option<Arc<ssh::Call>> {
+        let login = match self.credentials.login() {
+            Login::Ssh(login) => Some(Arc::clone(login)),
+            _ => None,
+        };
+        let deadline = self.started + self.limits.deadline;
+        Some(ssh::Call::new(
+            self.url.ssh_address()?.clone(),
+            login,
+            deadline,
+        ))
     }
 
     fn talk(

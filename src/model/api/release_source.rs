@@ -64,10 +64,13 @@ use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
     "message": "one of branch, tag, semver and commit must be given; only a local directory may leave them out, to be followed as it is edited"
 }]))]
 pub struct ReleaseSourceSpec {
-    /// The repository: an `https://` URL without credentials, or an absolute path for tests and the command line.
+    /// The repository: an `https://` or `ssh://` URL without credentials, `user@host:path`, or an absolute path for tests and the
+    /// command line.
     #[schemars(
         length(max = 2048),
-        regex(pattern = r"^(https://[^\s/@?#]+(/[^\s?#]*)?|/\S*)$")
+        regex(
+            pattern = r"^(https://[^\s/@?#]+(/[^\s?#]*)?|ssh://([\w.][\w.-]*@)?[\w.\[:\]-]+/[^\s?#'!\\]+|[\w.][\w.-]*@(\w[\w.-]*|\[[0-9A-Fa-f:.]+\]):[^\s?#'!\\-][^\s?#'!\\]*|/\S*)$"
+        )
     )]
     pub url: String,
     /// What to follow: one of branch, tag, semver and commit. A local directory may leave it out: its files are then followed as they
@@ -101,7 +104,7 @@ pub struct ReleaseSourceSpec {
     )]
     pub interval: String,
     /// The Secret with the credentials, in the namespace of this object. Keys: `username` and `password`, or `bearerToken`;
-    /// optionally `ca.crt`.
+    /// optionally `ca.crt`. For ssh: `identity` and `known_hosts`; optionally `identity.pub` and the passphrase as `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
     /// While true, nothing is fetched, applied or deleted for this source.

@@ -12,4 +12,5 @@ mod follow;
 mod kubectl;
 mod life;
 mod ownership;
+mod ssh;
 mod tags;
