@@ -12,13 +12,16 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::clock;
 use crate::cluster::Cluster;
-use crate::model::api::{Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec};
+use crate::model::api::{
+    self, Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec, SecretReference,
+};
 use crate::model::{Snapshot, SourceName, limits, names};
 use crate::report::{FetchFailure, Metrics};
 use crate::source::{
     CertificateAuthorities, CommitId, Credentials, FetchRequest, Fetched, Mirror, MirrorLimits,
-    Reference, SourceError, SourceUrl, Watch, WorkingTree,
+    Reference, Signers, SourceError, SourceUrl, Verification, VerifyMode, Watch, WorkingTree,
 };
 
 /// What is known of a source.
@@ -168,6 +171,7 @@ impl SourceTask {
         if url.is_local()
             && directory.join(".git").exists()
             && spec.reference == GitReference::default()
+            && spec.verify.is_none()
         {
             let tree = WorkingTree::open(&directory.join(&spec.path))?;
             let changed = Arc::clone(changed);
@@ -201,20 +205,66 @@ impl SourceTask {
             .fetch(request, credentials)
             .await
             .map_err(|error| failure(&error))?;
-        match fetched {
-            Fetched::Unmoved(snapshot) | Fetched::Moved(snapshot) => Ok(snapshot),
+        let snapshot = match fetched {
+            Fetched::Unmoved(snapshot) | Fetched::Moved(snapshot) => snapshot,
             Fetched::Rewound { from, to, snapshot } => {
                 let approved = wanted.decision.as_ref().is_some_and(|decision| {
                     decision.approves(DecisionKind::Rewind, &to.to_string())
                 });
-                if approved {
-                    Ok(snapshot)
-                } else {
+                if !approved {
                     let last = last_tag.unwrap_or_default();
-                    Err(self.rewound(&reference, (&last, &from), &to, &snapshot))
+                    return Err(self.rewound(&reference, (&last, &from), &to, &snapshot));
                 }
+                snapshot
             }
-        }
+        };
+        self.verify(resource, &wanted.spec, mirror, &snapshot)
+            .await?;
+        Ok(snapshot)
+    }
+
+    /// Checks the signatures, where somebody has to have signed. It is done at each poll, so that a signer who is no longer allowed,
+    /// or a key that has expired, is noticed without a new commit.
+    async fn verify(
+        &self,
+        resource: &ReleaseSource,
+        spec: &ReleaseSourceSpec,
+        mirror: &Mirror,
+        snapshot: &Snapshot,
+    ) -> Result<(), FetchFailure> {
+        let Some(wanted) = &spec.verify else {
+            return Ok(());
+        };
+        let secret = self
+            .secret(
+                &wanted.secret_ref,
+                "the allowed signers",
+                "create it with the key `allowed_signers`, or with OpenPGP certificates in keys `*.asc`",
+            )
+            .await?;
+        let data = secret.data.unwrap_or_default();
+        let files = data
+            .iter()
+            .map(|(key, content)| (key.as_str(), &content.0[..]));
+        let check = async {
+            let signers = Arc::new(Signers::from_files(files)?);
+            let is_tag = spec.reference.tag.is_some() || spec.reference.semver.is_some();
+            let by_tag = is_tag && spec.reference.commit.is_none();
+            let label = snapshot.revision.reference.clone();
+            let verification = Verification {
+                mode: match wanted.mode {
+                    api::VerifyMode::Head => VerifyMode::Head,
+                    api::VerifyMode::EachCommit => VerifyMode::EachCommit,
+                },
+                signers,
+                tag: by_tag.then_some(label),
+                from: self.last_read(resource).map(|(_, commit)| commit),
+                to: snapshot.revision.hash().parse()?,
+                now: clock::now().as_second(),
+            };
+            mirror.verify(verification).await
+        };
+        check.await.map_err(|error| failure(&error))
     }
 
     fn rewound(
@@ -251,30 +301,31 @@ impl SourceTask {
                 "{mend}, or, if this is meant: fairway approve rewind {} --reason '…'",
                 self.source
             )),
-            retryable: false,
             rewound_to: Some(to.to_string()),
+            ..FetchFailure::default()
         }
     }
 
-    /// Returns the commit that is applied from this reference, with the name it was found by: of the last snapshot, and after
-    /// a restart of what the status names. None when a person has changed the reference to something else.
+    /// Returns the commit that is applied from this reference, with the name it was found by; none when a person has changed the
+    /// reference to something else.
     fn last_commit(
         &self,
         resource: &ReleaseSource,
         reference: &Reference,
     ) -> Option<(String, CommitId)> {
-        let read = |label: &str, hash: &str| {
-            let commit = hash.parse().ok()?;
-            reference
-                .may_have_given(label)
-                .then(|| (label.to_owned(), commit))
-        };
+        self.last_read(resource)
+            .filter(|(label, _)| reference.may_have_given(label))
+    }
+
+    /// Returns what was read and accepted last: the last snapshot, and after a restart what the status names.
+    fn last_read(&self, resource: &ReleaseSource) -> Option<(String, CommitId)> {
         if let Some(snapshot) = &self.state.borrow().snapshot {
-            return read(&snapshot.revision.reference, snapshot.revision.hash());
+            let revision = &snapshot.revision;
+            return Some((revision.reference.clone(), revision.hash().parse().ok()?));
         }
         let text = resource.status.as_ref()?.last_attempted_revision.as_ref()?;
-        let (stored, hash) = text.rsplit_once("@sha1:")?;
-        read(stored, hash)
+        let (label, hash) = text.rsplit_once("@sha1:")?;
+        Some((label.to_owned(), hash.parse().ok()?))
     }
 
     async fn credentials(&self, spec: &ReleaseSourceSpec) -> Result<Credentials, FetchFailure> {
@@ -282,33 +333,43 @@ impl SourceTask {
             return Ok(Credentials::default());
         };
         let secret = self
-            .cluster
-            .get::<Secret>(&self.namespace, &reference.name)
-            .await;
-        let secret = secret.map_err(|error| FetchFailure {
-            message: format!(
-                "the Secret `{}` with the credentials cannot be read: {error}",
-                reference.name
-            ),
-            help: Some("allow the agent's ServiceAccount to `get` this Secret".to_owned()),
-            retryable: true,
-            rewound_to: None,
-        })?;
-        let Some(secret) = secret else {
-            return Err(FetchFailure {
-                message: format!(
-                    "the Secret `{}` does not exist in {}",
-                    reference.name, self.namespace
-                ),
-                help: Some(
-                    "create it with the keys `username` and `password`, or `bearerToken`; for ssh `identity` and `known_hosts`"
-                        .to_owned(),
-                ),
-                retryable: true,
-                rewound_to: None,
-            });
-        };
+            .secret(
+                reference,
+                "the credentials",
+                "create it with the keys `username` and `password`, or `bearerToken`; for ssh `identity` and `known_hosts`",
+            )
+            .await?;
         credentials_from(&secret, &spec.url).map_err(|error| failure(&error))
+    }
+
+    async fn secret(
+        &self,
+        reference: &SecretReference,
+        with: &str,
+        help: &str,
+    ) -> Result<Secret, FetchFailure> {
+        let name = &reference.name;
+        let failure = |message, help: &str| FetchFailure {
+            message,
+            help: Some(help.to_owned()),
+            retryable: true,
+            ..FetchFailure::default()
+        };
+        let secret = self.cluster.get::<Secret>(&self.namespace, name).await;
+        secret
+            .map_err(|error| {
+                failure(
+                    format!("the Secret `{name}` with {with} cannot be read: {error}"),
+                    "allow the agent's ServiceAccount to `get` this Secret",
+                )
+            })?
+            .ok_or_else(|| {
+                let namespace = &self.namespace;
+                failure(
+                    format!("the Secret `{name}` does not exist in {namespace}"),
+                    help,
+                )
+            })
     }
 }
 
@@ -327,7 +388,10 @@ impl Wanted {
 }
 
 fn same_repository(one: &ReleaseSourceSpec, other: &ReleaseSourceSpec) -> bool {
-    one.url == other.url && one.reference == other.reference && one.path == other.path
+    one.url == other.url
+        && one.reference == other.reference
+        && one.path == other.path
+        && one.verify == other.verify
 }
 
 fn reference(reference: &GitReference) -> Result<Reference, SourceError> {
@@ -378,7 +442,11 @@ fn failure(error: &SourceError) -> FetchFailure {
         message: error.to_string(),
         help: Some(error.help()),
         retryable: error.is_retryable(),
-        rewound_to: None,
+        unverified: matches!(
+            error,
+            SourceError::SignatureRefused { .. } | SourceError::TooManyCommits { .. }
+        ),
+        ..FetchFailure::default()
     }
 }
 

@@ -82,6 +82,8 @@ pub const CRD_SERVED_DEADLINE: Duration = Duration::from_secs(1);
 pub const FETCH_DEADLINE: Duration = Duration::from_secs(300);
 /// Time without a byte from the git server.
 pub const GIT_SERVER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Commits whose signatures are verified at once: a month of a busy repository; at about a millisecond each, two seconds.
+pub const VERIFY_COMMITS_MAX: usize = 2_000;
 /// Bytes that are read of what an ssh server says beside git's protocol: a few lines of refusal.
 pub const SSH_STDERR_MAX: u64 = 4 * 1024;
 /// Bytes of one received pack: a hundred thousand files of 10 KiB, compressed, with history.

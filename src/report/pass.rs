@@ -44,7 +44,7 @@ pub struct PassReport<'a> {
 }
 
 /// A fetch that did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FetchFailure {
     /// What went wrong, as a lowercase fragment without any credential.
     pub message: String,
@@ -54,6 +54,8 @@ pub struct FetchFailure {
     pub retryable: bool,
     /// The commit that a branch was rewound to, where following it waits for an approval.
     pub rewound_to: Option<String>,
+    /// Whether the revision was read, but is not signed as it has to be.
+    pub unverified: bool,
 }
 
 /// One thing that was done on the cluster, or tried.
@@ -131,6 +133,8 @@ impl FetchFailure {
     pub fn reason(&self) -> ConditionReason {
         if self.rewound_to.is_some() {
             ConditionReason::Rewound
+        } else if self.unverified {
+            ConditionReason::SignatureRefused
         } else if self.retryable {
             ConditionReason::FetchFailed
         } else {

@@ -141,7 +141,7 @@ fn refused(retryable: bool) -> FetchFailure {
         message: "the server answered 403".to_owned(),
         help: Some("check the Secret `git-credentials`".to_owned()),
         retryable,
-        rewound_to: None,
+        ..FetchFailure::default()
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use git2::ErrorClass;
 
+use super::verify::Refusal;
+
 /// Why a source has no new revision. The last good one stays readable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
@@ -260,6 +262,32 @@ pub enum SourceError {
         /// The other.
         other: String,
     },
+    /// The files that say who may sign cannot be used.
+    #[error("the key `{key}` of the allowed signers cannot be used: {reason}")]
+    Signers {
+        /// The key of the Secret.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// A signature is missing or not good.
+    #[error("{what} is refused: {refusal}")]
+    SignatureRefused {
+        /// The commit or tag.
+        what: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Each commit has to be signed, and there are too many of them at once.
+    #[error(
+        "there are more than {limit} commits since {from} whose signatures would have to be verified"
+    )]
+    TooManyCommits {
+        /// The limit.
+        limit: usize,
+        /// The commit that was accepted last.
+        from: String,
+    },
     /// Anything else that the git library reports.
     #[error("git reports: {detail}")]
     Other {
@@ -313,6 +341,9 @@ impl SourceError {
                 | Self::HostKeyUnknown { .. }
                 | Self::HostKeyChanged { .. }
                 | Self::HostKeyRevoked { .. }
+                | Self::Signers { .. }
+                | Self::SignatureRefused { .. }
+                | Self::TooManyCommits { .. }
         )
     }
 
@@ -337,6 +368,15 @@ impl SourceError {
             }
             Self::SshKeys { .. } => {
                 "The Secret that `secretRef` names needs the keys `identity` (a private key without or with its passphrase in `password`) and `known_hosts`, as `ssh-keygen` and `ssh-keyscan` write them."
+            }
+            Self::Signers { .. } => {
+                "The Secret that `verify.secretRef` names holds `allowed_signers` in git's format, OpenPGP certificates in files `*.asc`, or both."
+            }
+            Self::SignatureRefused { .. } => {
+                "What was applied last stays. Push what an allowed signer has signed, or change the Secret that `verify.secretRef` names if this signer is to be allowed."
+            }
+            Self::TooManyCommits { .. } => {
+                "Look at them yourself, set `verify.mode` to Head until they are applied, and then back to EachCommit."
             }
             Self::HostKeyUnknown { .. } => {
                 "Compare the fingerprint with the one that the host's operator publishes; if it is the same, add the line that `ssh-keyscan` prints to `known_hosts`."

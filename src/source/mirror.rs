@@ -19,6 +19,7 @@ pub use super::transport::MirrorLimits;
 use super::tree::{TreeError, TreeReader};
 use super::update::{Found, update};
 use super::url::SourceUrl;
+use super::verify::Verification;
 use crate::model::{BlobStore, Revision, Snapshot};
 
 /// The mirror of one repository, in a directory that no other process uses. Cheap to clone.
@@ -143,6 +144,27 @@ impl Mirror {
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(fetch_panicked()),
             Err(mpsc::RecvTimeoutError::Timeout) => Err(self.timeout()),
         }
+    }
+
+    /// Checks the signatures of what was fetched.
+    ///
+    /// # Errors
+    ///
+    /// Names the first commit or tag whose signature is not good.
+    pub async fn verify(&self, verification: Verification) -> Result<(), SourceError> {
+        let mirror = self.clone();
+        tokio::task::spawn_blocking(move || mirror.verify_blocking(&verification))
+            .await
+            .unwrap_or_else(|_| Err(fetch_panicked()))
+    }
+
+    /// Does the same as [`Mirror::verify`] without a runtime.
+    ///
+    /// # Errors
+    ///
+    /// Names the first commit or tag whose signature is not good.
+    pub fn verify_blocking(&self, verification: &Verification) -> Result<(), SourceError> {
+        verification.run(&open_or_create(&self.0.directory)?)
     }
 
     /// Starts a fetch on a thread of its own; dropping the guard makes the thread stop at the next byte.

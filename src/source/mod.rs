@@ -23,6 +23,7 @@ mod tree;
 mod trust;
 mod update;
 mod url;
+mod verify;
 mod watch;
 mod working_tree;
 
@@ -35,5 +36,6 @@ pub use range::VersionRange;
 pub use reference::{CommitId, Reference};
 pub use trust::CertificateAuthorities;
 pub use url::SourceUrl;
+pub use verify::{Refusal, Signers, Verification, VerifyMode};
 pub use watch::Watch;
 pub use working_tree::WorkingTree;

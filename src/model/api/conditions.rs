@@ -76,6 +76,9 @@ words! {
         /// The git server refuses: credentials, an unknown host, a branch that does not exist. Trying again does not help; change
         /// the Secret or the ReleaseSource.
         FetchRefused,
+        /// A commit or tag is not signed by an allowed signer, though `spec.verify` demands it. The message names it and what is wrong:
+        /// not signed, unknown, expired, revoked or forged. The older revision stays.
+        SignatureRefused,
         /// The branch no longer contains the commit that is applied, since somebody has rewritten it; or a tag was moved or has
         /// gone. The older revision stays until that is undone, or the rewind is approved.
         Rewound,

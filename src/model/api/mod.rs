@@ -17,7 +17,7 @@ pub use crd::crds;
 pub use decision::{Decision, DecisionKind};
 pub use release_source::{
     CatalogSpec, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource, ReleaseSourceSpec,
-    ReleaseSourceStatus, SecretReference,
+    ReleaseSourceStatus, SecretReference, VerifyMode, VerifySpec,
 };
 pub use target::{
     ApprovalRecord, HOME, PendingPrune, Target, TargetFields, TargetStatus, target_name,

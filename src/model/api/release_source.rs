@@ -62,6 +62,9 @@ use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "self.url.startsWith('/') || [has(self.ref.branch), has(self.ref.tag), has(self.ref.semver), has(self.ref.commit)].exists(given, given)",
     "message": "one of branch, tag, semver and commit must be given; only a local directory may leave them out, to be followed as it is edited"
+}, {
+    "rule": "!has(self.verify) || [has(self.ref.branch), has(self.ref.tag), has(self.ref.semver), has(self.ref.commit)].exists(given, given)",
+    "message": "verify needs one of branch, tag, semver and commit: files that are followed as they are edited carry no signature"
 }]))]
 pub struct ReleaseSourceSpec {
     /// The repository: an `https://` or `ssh://` URL without credentials, `user@host:path`, or an absolute path for tests and the
@@ -107,6 +110,9 @@ pub struct ReleaseSourceSpec {
     /// optionally `ca.crt`. For ssh: `identity` and `known_hosts`; optionally `identity.pub` and the passphrase as `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
+    /// Who has to have signed what is applied; without it, nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifySpec>,
     /// While true, nothing is fetched, applied or deleted for this source.
     #[serde(default)]
     pub suspend: bool,
@@ -172,6 +178,28 @@ pub struct GitReference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9a-f]{40}$"))]
     pub commit: Option<String>,
+}
+
+/// Who has to have signed what is applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifySpec {
+    /// What has to be signed.
+    #[serde(default)]
+    pub mode: VerifyMode,
+    /// The Secret that says who may sign, in the namespace of this object. Keys: `allowed_signers` and `revoked_keys` for SSH keys,
+    /// `*.asc` and `*.pub` for OpenPGP certificates.
+    pub secret_ref: SecretReference,
+}
+
+/// What has to be signed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum VerifyMode {
+    /// The tag, where it is signed; else the commit that is applied.
+    #[default]
+    Head,
+    /// Every commit since the last one that was read, too.
+    EachCommit,
 }
 
 /// A Secret in the namespace of the object that names it.

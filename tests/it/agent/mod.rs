@@ -12,5 +12,6 @@ mod follow;
 mod kubectl;
 mod life;
 mod ownership;
+mod signatures;
 mod ssh;
 mod tags;

@@ -7,6 +7,7 @@ mod local;
 mod mirror;
 mod odd_trees;
 mod recovery;
+mod signatures;
 pub(crate) mod ssh;
 mod tags;
 mod working_tree;
