@@ -162,15 +162,17 @@ impl Signer<'_> {
         let primary = &self.certificate.primary_key;
         let own = self.own_signature()?;
         self.unexpired(own, primary)?;
-        let valid = subkey.signatures.iter().filter(|binding| {
-            is_strong(binding) && binding.verify_subkey_binding(primary, &subkey.key).is_ok()
-        });
-        if valid
-            .clone()
-            .any(|binding| binding.typ() == Some(SignatureType::SubkeyRevocation))
-        {
+        let valid = subkey
+            .signatures
+            .iter()
+            .filter(|binding| binding.verify_subkey_binding(primary, &subkey.key).is_ok());
+        // A revocation counts however weak its digest is.
+        let is_revocation =
+            |binding: &&Signature| binding.typ() == Some(SignatureType::SubkeyRevocation);
+        if valid.clone().any(|binding| is_revocation(&binding)) {
             return Err(Refusal::Revoked { key: self.name() });
         }
+        let valid = valid.filter(|binding| is_strong(binding));
         let binding = newest(valid)
             .ok_or_else(|| Refusal::unusable("nothing binds the subkey to its certificate"))?;
         self.usable(binding, &subkey.key)?;
@@ -206,14 +208,13 @@ impl Signer<'_> {
             .filter(|own| is_strong(own) && own.verify_key(primary).is_ok());
         let named = details.users.iter().flat_map(|user| {
             let valid = user.signatures.iter().filter(|own| {
-                is_strong(own)
-                    && own
-                        .verify_certification(primary, Tag::UserId, &user.id)
-                        .is_ok()
+                own.verify_certification(primary, Tag::UserId, &user.id)
+                    .is_ok()
             });
-            let withdrawn = newest(valid.clone())
-                .is_some_and(|own| own.typ() == Some(SignatureType::CertRevocation));
-            valid.filter(move |own| !withdrawn && own.typ() != Some(SignatureType::CertRevocation))
+            let withdrawn = valid
+                .clone()
+                .any(|own| own.typ() == Some(SignatureType::CertRevocation));
+            valid.filter(move |own| !withdrawn && is_strong(own))
         });
         newest(direct.chain(named))
             .ok_or_else(|| Refusal::unusable("the certificate does not vouch for itself"))

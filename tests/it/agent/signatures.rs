@@ -107,3 +107,64 @@ async fn only_what_an_allowed_signer_has_signed_is_applied() {
     );
     assert_eq!(world.value("settings").await.as_deref(), Some("two"));
 }
+
+#[tokio::test]
+async fn the_schema_says_what_can_be_verified_and_where_a_repository_may_be() {
+    let world = World::new().await;
+    let declare = async |spec: serde_json::Value| {
+        let body = json!({
+            "apiVersion": "fairway.dev/v1alpha1",
+            "kind": "ReleaseSource",
+            "metadata": {"name": "tried"},
+            "spec": spec,
+        });
+        let parameters = kube::api::PatchParams::apply("test").dry_run();
+        let patch = kube::api::Patch::Apply(&body);
+        let sources = world.sources();
+        sources.patch("tried", &parameters, &patch).await
+    };
+    let branch = json!({"branch": "main"});
+    for url in [
+        "git@git.example.com:team/modules.git",
+        "git@[::1]:modules.git",
+        "ssh://git@git.example.com:2222/team/modules.git",
+        "ssh://[::1]:2222/modules.git",
+        "https://git.example.com/modules.git",
+    ] {
+        let spec = json!({"url": url, "ref": branch, "verify": {"secretRef": {"name": "x"}}});
+        let source = declare(spec).await.unwrap();
+        let mode = source.spec.verify.unwrap().mode;
+        assert_eq!(mode, fairway::model::api::VerifyMode::Head, "{url}");
+    }
+    let verify = json!({"secretRef": {"name": "x"}});
+    let odd = json!({"mode": "Sometimes", "secretRef": {"name": "x"}});
+    for (spec, message) in [
+        (
+            json!({"url": "ssh://git:pw@git.example.com/m", "ref": branch}),
+            "spec.url",
+        ),
+        (
+            json!({"url": "git@-oProxyCommand=x:m", "ref": branch}),
+            "spec.url",
+        ),
+        (
+            json!({"url": "ssh://git.example.com/m'x", "ref": branch}),
+            "spec.url",
+        ),
+        (
+            json!({"url": "/srv/m", "ref": {}, "verify": verify}),
+            "verify needs one of",
+        ),
+        (
+            json!({"url": "/srv/m", "ref": branch, "verify": odd}),
+            "Unsupported value",
+        ),
+        (
+            json!({"url": "/srv/m", "ref": {"tag": "v1", "semver": "^1"}}),
+            "at most one of branch, tag, semver and commit",
+        ),
+    ] {
+        let refused = declare(spec).await.unwrap_err().to_string();
+        assert!(refused.contains(message), "{refused}");
+    }
+}
