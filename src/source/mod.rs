@@ -18,6 +18,7 @@ mod mirror;
 mod range;
 mod reference;
 mod ssh;
+mod translation;
 mod transport;
 mod tree;
 mod trust;
