@@ -21,13 +21,13 @@ try: ## validate the example repository, show a mistake and an offline plan (nee
 	@demo/try $(FAIRWAY)
 
 .PHONY: demo
-demo: ## watch commits reach a real cluster, about a minute once built
-	@tests/prerequisites cargo go git cc perl
+demo: ## watch commits reach real clusters, about a minute once built
+	@tests/prerequisites cargo go git cc perl curl openssl
 	@demo/run
 
 .PHONY: demo-up
-demo-up: ## the demo's cluster and agent, left running to play with
-	@tests/prerequisites cargo go git cc perl
+demo-up: ## the demo's clusters and agent, left running to play with
+	@tests/prerequisites cargo go git cc perl curl openssl
 	@demo/run --keep
 
 .PHONY: demo-down
@@ -36,7 +36,7 @@ demo-down: ## stop what demo-up started
 
 .PHONY: test
 test: ## every test, on a real control plane
-	@tests/prerequisites cargo go git cc perl
+	@tests/prerequisites cargo go git cc perl curl openssl
 	@tests/control-plane/build >/dev/null
 	cargo test --locked
 
@@ -51,10 +51,10 @@ check: ## formatting, lints, generated files, documentation
 	RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --document-private-items --quiet
 
 .PHONY: bench
-bench: ## the measures of the engine, as a table and target/bench/engine.json (about ten minutes)
+bench: ## the measures, as tables and JSON in target/bench (about ten minutes)
 	@tests/prerequisites cargo go git cc perl
 	@tests/control-plane/build >/dev/null
-	cargo bench --locked --bench engine
+	cargo bench --locked --bench engine --bench agent
 
 .PHONY: crash
 crash: ## every crash point, instead of the representative set that `make test` takes

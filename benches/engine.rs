@@ -50,10 +50,11 @@ fn main() {
         measures::small(&mut report).await;
         measures::thousand(&mut report, if quick { 1 } else { 5 }).await;
         measures::components(&mut report).await;
-        measures::steady(&mut report, if quick { 10 } else { 60 }).await;
+        measures::server_processor(&mut report, if quick { 1 } else { 4 }).await;
         if !quick {
             measures::ten_thousand(&mut report).await;
         }
+        measures::steady(&mut report, if quick { 15 } else { 90 }).await;
     });
-    report.write();
+    report.write("engine.json");
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use fairway::desired::{Cache, EvaluateOptions, evaluate};
 use fairway::model::SourceName;
-use fairway::plan::{PlanInput, PruneSettings, observed_from, plan};
+use fairway::plan::{Jobs, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 use fairway::source::WorkingTree;
 
 use crate::raw::value;
@@ -48,6 +48,8 @@ pub(crate) fn validate(report: &mut Report, count: usize) {
         desired: &head,
         observed: &observed,
         prune: &PruneSettings::default(),
+        jobs: &Jobs::new(),
+        templates: TemplateUse::NotAsked,
         approval: None,
         record: Ok(()),
         failures: &std::collections::BTreeMap::new(),

@@ -1,7 +1,7 @@
-//! The agent as a whole: one task pair for each ReleaseSource of its namespace, and an orderly end.
+//! The agent while it leads: one task pair for each ReleaseSource of its namespace, and an orderly end.
 //!
-//! A ReleaseSource that appears starts its tasks, one that changes is handed to them, one that goes ends them. What was
-//! applied stays: a ReleaseSource owns nothing by finalizer.
+//! A ReleaseSource that appears starts its tasks, one that changes is handed to them, one that goes ends them, and its Target
+//! goes as well. What becomes of what was applied is settled before that, see `withdrawal`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,18 +15,26 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::claims::{Bells, Claims};
 use super::heartbeat::{Heartbeat, Heartbeats};
+use super::memory::Memory;
 use super::outlets::Outlets;
 use super::pass::Engine;
+use super::record::Record;
+use super::replica::Ended;
 use super::runtimes::{Board, FleetTask};
 use super::source_task::{SourceState, SourceTask};
-use super::target_task::{Memory, TargetTask};
+use super::target_task::TargetTask;
+use super::webhook::WebhookTask;
 use crate::cluster::{AccessPolicy, Cluster};
-use crate::model::api::ReleaseSource;
+use crate::model::api::{HOME, ReleaseSource};
 use crate::model::{SourceName, limits};
 use crate::observe::Observer;
+use crate::report::DecisionAction;
+use crate::server::webhook::Routes;
 
 /// What the agent is started with.
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The namespace whose ReleaseSources are honoured.
     pub namespace: String,
@@ -34,6 +42,8 @@ pub struct Settings {
     pub cache: PathBuf,
     /// Where kubeconfigs of runtimes may lead.
     pub runtime_access: AccessPolicy,
+    /// The routing table of the webhook port; none when this agent does not listen on one.
+    pub webhooks: Option<Routes>,
 }
 
 /// The running agent.
@@ -42,7 +52,8 @@ pub struct Daemon {
     cluster: Cluster,
     observer: Observer,
     /// Rings every target task, since the observer does not know whose object has changed.
-    targets: Arc<std::sync::Mutex<BTreeMap<SourceName, Bell>>>,
+    targets: Bells,
+    claims: Claims,
     outlets: Outlets,
     heartbeats: Heartbeats,
     heartbeat: Heartbeat,
@@ -60,7 +71,7 @@ struct Running {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Makes the agent of one cluster. Nothing is sent before [`Daemon::run`].
+    /// Makes the agent of one cluster, which writes under the claim that `cluster` has. Nothing is sent before [`Daemon::run`].
     pub fn new(
         settings: Settings,
         cluster: Cluster,
@@ -68,7 +79,7 @@ impl Daemon {
         heartbeats: Heartbeats,
         stop: CancellationToken,
     ) -> Self {
-        let targets: Arc<std::sync::Mutex<BTreeMap<SourceName, Bell>>> = Arc::default();
+        let targets = Bells::default();
         let bells = Arc::clone(&targets);
         let observer = Observer::start(cluster.clone(), move || {
             let bells = bells
@@ -80,6 +91,7 @@ impl Daemon {
             settings: Arc::new(settings),
             cluster,
             observer,
+            claims: Claims::new(Arc::clone(&targets)),
             targets,
             outlets,
             heartbeat: heartbeats.task("the watch of ReleaseSources"),
@@ -90,13 +102,14 @@ impl Daemon {
     }
 
     /// Follows the ReleaseSources until told to stop; then lets what is under way end, for a bounded time.
-    pub async fn run(self) {
+    pub async fn run(self) -> Ended {
         let api: Api<ReleaseSource> =
             Api::namespaced(self.cluster.client(), &self.settings.namespace);
         let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let mut tasks = JoinSet::new();
         let mut listed: Option<Vec<String>> = None;
+        let mut swept = false;
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -133,14 +146,18 @@ impl Daemon {
                             .cloned()
                             .collect();
                         for name in &gone {
-                            self.remove(name, &mut running);
+                            self.remove(name, &mut running).await;
+                        }
+                        if !swept {
+                            swept = true;
+                            self.sweep(&names).await;
                         }
                     }
                     self.heartbeats.listed();
                 }
                 Some(Ok(watcher::Event::Delete(resource))) => {
                     if let Some(name) = resource.metadata.name {
-                        self.remove(&name, &mut running);
+                        self.remove(&name, &mut running).await;
                     }
                 }
                 Some(Err(error)) => tracing::warn!(%error, "failed to watch ReleaseSources"),
@@ -156,7 +173,9 @@ impl Daemon {
             .is_err()
         {
             tracing::warn!("stopped before everything under way had ended");
+            return Ended::Late;
         }
+        Ended::Well
     }
 
     fn upsert(
@@ -197,7 +216,8 @@ impl Daemon {
         let stop = self.stop.child_token();
         let (resource_sender, resource) = watch::channel(Arc::new(resource));
         let (state_sender, state) = watch::channel(SourceState::default());
-        let bell = Bell::default();
+        let (bell, announced) = (Bell::default(), Bell::default());
+        let (unannounced_sender, unannounced) = watch::channel(None);
         self.bells().insert(source.clone(), bell.clone());
         let source_task = SourceTask {
             source: source.clone(),
@@ -207,7 +227,20 @@ impl Daemon {
             resource: resource.clone(),
             state: state_sender,
             target: bell.clone(),
-            metrics: Arc::clone(&self.outlets.metrics),
+            outlets: self.outlets.clone(),
+            announced: announced.clone(),
+            unannounced: unannounced_sender,
+            secret: None,
+            stop: stop.clone(),
+        };
+        let webhook_task = WebhookTask {
+            source: source.clone(),
+            cluster: self.cluster.clone(),
+            namespace: self.settings.namespace.clone(),
+            resource: resource.clone(),
+            routes: self.settings.webhooks.clone(),
+            announced,
+            unannounced,
             stop: stop.clone(),
         };
         let board = Arc::new(Board::new(bell.clone()));
@@ -230,18 +263,26 @@ impl Daemon {
             source,
             namespace: self.settings.namespace.clone(),
             cluster: self.cluster.clone(),
-            engine: Engine::new(self.cluster.clone(), self.observer.clone()),
+            engine: Engine::new(
+                self.cluster.clone(),
+                self.observer.clone(),
+                &self.settings.namespace,
+            ),
             resource,
             state,
             bell: bell.clone(),
             outlets: self.outlets.clone(),
             turn: Arc::clone(&self.turn),
+            claims: self.claims.clone(),
             stop: stop.clone(),
             memory: Memory::default(),
         };
         tasks.spawn(source_task.run());
+        tasks.spawn(webhook_task.run());
         tasks.spawn(target_task.run());
         tasks.spawn(fleet_task.run());
+        // What needs no fetch, such as the end of a source, is not kept waiting by a git server that is away.
+        bell.ring();
         Running {
             resource: resource_sender,
             target: bell,
@@ -249,16 +290,46 @@ impl Daemon {
         }
     }
 
-    fn remove(&self, name: &str, running: &mut BTreeMap<String, Running>) {
+    async fn remove(&self, name: &str, running: &mut BTreeMap<String, Running>) {
         let Some(one) = running.remove(name) else {
             return;
         };
         one.stop.cancel();
         self.bells().retain(|source, _| source.as_str() != name);
-        tracing::info!(
-            source.name = name,
-            "no longer following a source; what it applied stays"
-        );
+        self.claims.forget(name);
+        tracing::info!(source.name = name, "no longer following a source");
+        // With the turn in our hands no pass of it is under way that could write the Target again.
+        let turn = tokio::time::timeout(limits::SHUTDOWN_DEADLINE, self.turn.lock()).await;
+        if let Ok(source) = SourceName::new(name) {
+            let policy = one.resource.borrow().spec.deletion_policy;
+            let details = [format!("deletionPolicy: {policy:?}")];
+            let whose = (self.settings.namespace.as_str(), &source, HOME);
+            self.outlets
+                .decided(whose, DecisionAction::DeleteSource, None, &details);
+            self.forget(&source).await;
+        }
+        drop(turn);
+    }
+
+    /// Clears away the Targets of sources that went while no agent was there to see it.
+    async fn sweep(&self, sources: &[String]) {
+        match Record::sources(&self.cluster, &self.settings.namespace).await {
+            Ok(recorded) => {
+                for source in recorded {
+                    if !sources.iter().any(|name| name == source.as_str()) {
+                        self.forget(&source).await;
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "failed to look for Targets without a source"),
+        }
+    }
+
+    async fn forget(&self, source: &SourceName) {
+        let forgotten = Record::forget(&self.cluster, &self.settings.namespace, source).await;
+        if let Err(error) = forgotten {
+            tracing::warn!(source.name = %source, %error, "failed to delete the Target; the next start tries again");
+        }
     }
 
     fn bells(&self) -> std::sync::MutexGuard<'_, BTreeMap<SourceName, Bell>> {

@@ -14,7 +14,7 @@ pub struct Heartbeats(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     last: BTreeMap<String, Instant>,
-    listed: bool,
+    ready: bool,
 }
 
 /// One task's part; dropping it takes the task out.
@@ -39,7 +39,13 @@ impl Heartbeats {
 
     /// Notes that the ReleaseSources have been listed: from now on the agent is ready.
     pub fn listed(&self) {
-        self.state().listed = true;
+        self.state().ready = true;
+    }
+
+    /// Notes that another replica leads and that this one could take over: it is ready as well, since otherwise a rolling
+    /// update would wait for a new pod which waits for the old one's lease.
+    pub fn standing_by(&self) {
+        self.state().ready = true;
     }
 
     /// Answers the liveness probe: every task has given a sign of life lately.
@@ -57,10 +63,10 @@ impl Heartbeats {
 
     /// Answers the readiness probe.
     pub fn ready(&self) -> Result<(), String> {
-        if self.state().listed {
+        if self.state().ready {
             Ok(())
         } else {
-            Err("the ReleaseSources are not listed yet".to_owned())
+            Err("neither are the ReleaseSources listed nor is it known who else leads".to_owned())
         }
     }
 

@@ -10,14 +10,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::failures::Failures;
+use super::secret_key::secret_key;
+use super::template_use::template_users;
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Cache, Desired, EvaluateOptions, evaluate};
-use crate::execute::{Effect, Executor, Outcome};
+use crate::execute::{Effect, EffectResult, Executor, Outcome};
 use crate::model::{
-    ComponentName, FileEntry, GroupKind, Hold, HoldReason, Revision, Snapshot, SourceName, limits,
+    ComponentName, FileEntry, GroupKind, Hold, HoldReason, Revision, SecretKey, Snapshot,
+    SourceName, limits,
 };
 use crate::observe::{KindObservation, Observer};
-use crate::plan::{Approval, Plan, PlanInput, PruneSettings, check, plan};
+use crate::plan::{Approval, Jobs, Plan, PlanInput, PruneSettings, TemplateUse, check, plan};
 
 /// What keeps its state between the passes over one target.
 pub struct Engine {
@@ -25,8 +28,16 @@ pub struct Engine {
     observer: Observer,
     cache: Cache,
     failures: Failures,
+    /// Where the key of the digests of Secrets is kept.
+    namespace: String,
+    key: Option<SecretKey>,
+    /// Who used which template when it was asked last.
+    templates: Option<(Instant, TemplateUsers)>,
     last: Option<Evaluated>,
 }
+
+/// Users of templates by the template's name, or why they are not known.
+type TemplateUsers = Result<BTreeMap<String, String>, String>;
 
 struct Evaluated {
     revision: Revision,
@@ -48,6 +59,8 @@ pub struct PassRequest<'a> {
     pub approval: Option<&'a Approval>,
     /// Whether the target's record is whole; see [`PlanInput::record`].
     pub record: Result<(), &'a str>,
+    /// The Jobs that were created before, from the record.
+    pub jobs: &'a Jobs,
     /// Only this component, for `fairway sync --component`; nothing else is touched.
     pub only: Option<&'a ComponentName>,
     /// Ends the pass early: nothing new is started.
@@ -80,10 +93,12 @@ pub enum Presence {
 
 /// Hears of a pass while it goes on.
 pub trait PassListener {
-    /// Writes down kinds that are about to be applied, before the first object of them is. The pass ends when that fails.
-    fn kinds(
+    /// Writes down kinds that are about to be applied, before the first object of them is, and Jobs that are about to be
+    /// created. The pass ends when that fails.
+    fn begin(
         &mut self,
         kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
     ) -> impl Future<Output = Result<(), ClusterError>> + Send;
 
     /// Makes sure that the target's record is still the one that the plan was made with, before anything is deleted. The
@@ -100,13 +115,16 @@ pub trait PassListener {
 // === impl Engine ===
 
 impl Engine {
-    /// Makes the engine of one target.
-    pub fn new(cluster: Cluster, observer: Observer) -> Self {
+    /// Makes the engine of one target. The namespace is that of Fairway's own resources.
+    pub fn new(cluster: Cluster, observer: Observer, namespace: &str) -> Self {
         Self {
             cluster,
             observer,
             cache: Cache::default(),
             failures: Failures::default(),
+            namespace: namespace.to_owned(),
+            key: None,
+            templates: None,
             last: None,
         }
     }
@@ -131,13 +149,18 @@ impl Engine {
         }
         let mut cache = std::mem::take(&mut self.cache);
         let (files, asked) = (snapshot.clone(), options.clone());
-        let (desired, cache) = tokio::task::spawn_blocking(move || {
+        let (mut desired, cache) = tokio::task::spawn_blocking(move || {
             let desired = evaluate(&files, &asked, &mut cache);
-            (Arc::new(desired), cache)
+            (desired, cache)
         })
         .await
         .expect("evaluation has no panics and is never aborted");
         self.cache = cache;
+        if desired.has_secrets() {
+            let key = self.secret_key().await;
+            desired.seal_secrets(|digest| key.seal(digest));
+        }
+        let desired = Arc::new(desired);
         self.last = Some(Evaluated {
             revision: snapshot.revision.clone(),
             files: Arc::clone(&snapshot.files),
@@ -147,12 +170,43 @@ impl Engine {
         desired
     }
 
+    /// Returns who uses templates, as far as that was asked lately.
+    fn template_use(&self) -> TemplateUse<'_> {
+        match &self.templates {
+            Some((at, users)) if at.elapsed() < limits::TEMPLATE_USE_AGE_MAX => match users {
+                Ok(users) => TemplateUse::Known(users),
+                Err(reason) => TemplateUse::Unknown(reason),
+            },
+            _ => TemplateUse::NotAsked,
+        }
+    }
+
+    fn has_asked_since(&self, moment: Instant) -> bool {
+        let asked = self.templates.as_ref().map(|(at, _)| *at);
+        asked.is_some_and(|at| at >= moment && at.elapsed() < limits::TEMPLATE_USE_AGE_MAX)
+    }
+
+    /// Forgets who used templates, so that the next pass asks again.
+    pub fn forget_template_use(&mut self) {
+        self.templates = None;
+    }
+
+    async fn secret_key(&mut self) -> SecretKey {
+        if let Some(key) = &self.key {
+            return key.clone();
+        }
+        let key = secret_key(&self.cluster, &self.namespace).await;
+        self.key.insert(key).clone()
+    }
+
     /// Makes sure that the given kinds and those of `desired` are watched, and waits a little for their first lists.
     pub async fn observe(&self, desired: &Desired, recorded: &BTreeSet<GroupKind>) {
         let mut kinds = recorded.clone();
         kinds.extend(desired.objects().map(|object| object.key.kind.clone()));
-        self.observer.ensure(kinds);
-        self.observer.synced(limits::FIRST_LIST_PATIENCE).await;
+        self.observer.ensure(kinds.clone());
+        self.observer
+            .listed(&kinds, limits::FIRST_LIST_PATIENCE)
+            .await;
     }
 
     /// Returns whether any object of this source is on the cluster.
@@ -173,6 +227,11 @@ impl Engine {
         presence
     }
 
+    /// Takes out of an approval what git wants again, and what is gone.
+    pub fn narrow(&self, approval: &mut Approval, source: &SourceName, desired: &Desired) {
+        approval.narrow(source, desired, &self.observer.view());
+    }
+
     /// Plans without doing anything.
     pub fn plan(&self, desired: &Desired, request: &PassRequest<'_>) -> Plan {
         let observed = self.observer.view();
@@ -185,6 +244,8 @@ impl Engine {
             approval: request.approval,
             record: request.record,
             failures: &failures,
+            jobs: request.jobs,
+            templates: self.template_use(),
             only: request.only,
             takeover: request.takeover,
         };
@@ -206,8 +267,20 @@ impl Engine {
     ) -> Result<Pass, ClusterError> {
         let mut total = Outcome::default();
         let mut rounds = 0;
+        let begun = Instant::now();
+        let mut jobs = request.jobs.clone();
         let plan = loop {
-            let plan = self.plan(&desired, request);
+            let round = PassRequest {
+                jobs: &jobs,
+                ..*request
+            };
+            let plan = self.plan(&desired, &round);
+            // What is to be deleted now must not be judged by what was so a while ago.
+            if plan.deletes_templates() && !self.has_asked_since(begun) {
+                let users = template_users(&self.cluster).await;
+                self.templates = Some((Instant::now(), users));
+                continue;
+            }
             let done = plan.is_empty();
             rounds += 1;
             if done || rounds > limits::PASS_ROUNDS_MAX || request.stop.is_cancelled() {
@@ -219,7 +292,7 @@ impl Engine {
                 .flatten()
                 .map(|action| action.key.kind.clone())
                 .collect();
-            listener.kinds(&kinds).await?;
+            listener.begin(&kinds, &plan.jobs).await?;
             if plan.deletes() {
                 listener.deleting().await?;
             }
@@ -232,19 +305,48 @@ impl Engine {
             };
             let outcome = executor.run(&plan, |effect| listener.effect(effect)).await;
             self.failures.note(&outcome, Instant::now());
+            jobs = plan.jobs;
+            self.note_jobs(&mut jobs, &outcome);
             total.effects.extend(outcome.effects);
             if outcome.gave_up {
                 total.gave_up = true;
-                break self.plan(&desired, request);
+                let round = PassRequest {
+                    jobs: &jobs,
+                    ..*request
+                };
+                break self.plan(&desired, &round);
             }
         };
-        let next = self.failures.next_due(Instant::now());
+        // Our own answers ring no bell: what had to be left for the next pass has nobody else to start it.
+        let next = if plan.is_empty() || total.gave_up {
+            self.failures.next_due(Instant::now())
+        } else {
+            Some(Instant::now())
+        };
         Ok(Pass {
             desired,
             plan,
             outcome: total,
             next,
         })
+    }
+}
+
+impl Engine {
+    /// Notes which Jobs were created: one that has ended may be gone before anybody looks again.
+    fn note_jobs(&self, jobs: &mut Jobs, outcome: &Outcome) {
+        for effect in &outcome.effects {
+            if let Some(job) = jobs.get_mut(&effect.key)
+                && job.uid.is_none()
+                && matches!(
+                    effect.result,
+                    EffectResult::Applied | EffectResult::Unchanged
+                )
+            {
+                let known = self.observer.known(&effect.key);
+                job.uid = Some(known.map_or_else(|| "gone".to_owned(), |live| live.uid.clone()));
+            }
+        }
     }
 }
 

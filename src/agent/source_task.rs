@@ -6,20 +6,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
+use super::fetching::failure;
+use super::outlets::Outlets;
+use super::secret_watch::SecretWatch;
 use crate::cluster::Cluster;
-use crate::model::api::{Decision, DecisionKind, GitReference, ReleaseSource, ReleaseSourceSpec};
+use crate::model::api::{Decision, GitReference, ReleaseSource, ReleaseSourceSpec};
 use crate::model::{Snapshot, SourceName, limits, names};
-use crate::report::{FetchFailure, Metrics};
-use crate::source::{
-    CertificateAuthorities, CommitId, Credentials, FetchRequest, Fetched, Mirror, MirrorLimits,
-    Reference, SourceError, SourceUrl, Watch, WorkingTree,
-};
+use crate::report::FetchFailure;
+use crate::source::{Mirror, MirrorLimits, SourceError, SourceUrl, Watch, WorkingTree};
 
 /// What is known of a source.
 #[derive(Debug, Clone, Default)]
@@ -41,12 +40,18 @@ pub(super) struct SourceTask {
     pub(super) resource: watch::Receiver<Arc<ReleaseSource>>,
     pub(super) state: watch::Sender<SourceState>,
     pub(super) target: Bell,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) outlets: Outlets,
+    /// Rung by the webhook.
+    pub(super) announced: Bell,
+    /// Hears of revisions that a poll has found by itself.
+    pub(super) unannounced: watch::Sender<Option<String>>,
     pub(super) stop: CancellationToken,
+    /// The watch of the Secret that the spec names.
+    pub(super) secret: Option<SecretWatch>,
 }
 
 /// Where the files come from; made anew when URL, reference or path change.
-enum Origin {
+pub(super) enum Origin {
     Mirror(Mirror),
     /// A local directory, followed as it is edited.
     Directory(
@@ -57,10 +62,10 @@ enum Origin {
 
 /// What an attempt depends on: when any of it changes, there is an attempt at once.
 #[derive(Clone, PartialEq)]
-struct Wanted {
-    spec: ReleaseSourceSpec,
+pub(super) struct Wanted {
+    pub(super) spec: ReleaseSourceSpec,
     requested_at: Option<String>,
-    decision: Option<Decision>,
+    pub(super) decision: Option<Decision>,
 }
 
 // === impl SourceTask ===
@@ -70,9 +75,12 @@ impl SourceTask {
         let changed = Arc::new(Notify::new());
         let mut origin: Option<(ReleaseSourceSpec, Origin)> = None;
         let mut failures = 0;
+        // Whether anything but the timer has asked for the next attempt; nobody has announced what the first one finds.
+        let mut asked = true;
         loop {
             let resource = Arc::clone(&self.resource.borrow_and_update());
             let wanted = Wanted::of(&resource);
+            self.watch_secret(&wanted.spec, &changed);
             if !wanted.spec.suspend {
                 if origin
                     .as_ref()
@@ -80,43 +88,87 @@ impl SourceTask {
                 {
                     origin = None;
                 }
-                let attempt = tokio::select! {
+                let mut attempt = tokio::select! {
                     attempt = self.attempt(&resource, &wanted, &mut origin, &changed) => attempt,
                     () = self.stop.cancelled() => return,
                 };
+                if let Err(failure) = &mut attempt {
+                    tokio::select! {
+                        () = self.go_on_with_stored(&resource, &wanted, origin.as_ref(), failure) => {}
+                        () = self.stop.cancelled() => return,
+                    }
+                }
                 failures = if attempt.is_ok() { 0 } else { failures + 1 };
+                if !asked {
+                    self.tell_unannounced(&attempt);
+                }
+                asked &= attempt.is_err();
                 self.publish(attempt, &wanted);
             }
             let pause = pause(&wanted.spec, failures);
-            if self
-                .idle(&wanted, Instant::now() + pause, &changed)
-                .await
-                .is_err()
-            {
-                return;
+            match self.idle(&wanted, Instant::now() + pause, &changed).await {
+                Ok(by_somebody) => asked |= by_somebody,
+                Err(()) => return,
             }
         }
     }
 
-    /// Waits for a reason to try again; an error means that it is time to end.
-    async fn idle(&mut self, wanted: &Wanted, until: Instant, changed: &Notify) -> Result<(), ()> {
+    /// Watches the Secret that the spec names now, while the source is not suspended.
+    fn watch_secret(&mut self, spec: &ReleaseSourceSpec, changed: &Arc<Notify>) {
+        let name = spec.secret_ref.as_ref().map(|reference| &reference.name);
+        let name = name.filter(|_| !spec.suspend);
+        if self.secret.as_ref().map(SecretWatch::name) == name.map(String::as_str) {
+            return;
+        }
+        self.secret = name.map(|name| {
+            let (cluster, namespace) = (self.cluster.clone(), self.namespace.clone());
+            SecretWatch::start(cluster, namespace, name.clone(), Arc::clone(changed))
+        });
+    }
+
+    /// Waits for a reason to try again, and says whether it is another than the timer; an error means that it is time to end.
+    async fn idle(
+        &mut self,
+        wanted: &Wanted,
+        until: Instant,
+        changed: &Notify,
+    ) -> Result<bool, ()> {
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return Err(()),
-                () = tokio::time::sleep_until(until) => return Ok(()),
-                () = changed.notified() => return Ok(()),
+                () = tokio::time::sleep_until(until) => return Ok(false),
+                () = changed.notified() => return Ok(true),
+                () = self.announced.rung() => return Ok(true),
                 result = self.resource.changed() => {
                     result.map_err(drop)?;
                     if Wanted::of(&self.resource.borrow_and_update()) != *wanted {
-                        return Ok(());
+                        return Ok(true);
                     }
                 }
             }
         }
     }
 
+    /// Tells the webhook of a revision that is new and that only the timer has led to.
+    fn tell_unannounced(&self, attempt: &Result<Snapshot, FetchFailure>) {
+        let Ok(found) = attempt else {
+            return;
+        };
+        let known = self
+            .state
+            .borrow()
+            .snapshot
+            .as_ref()
+            .map(|one| one.revision.clone());
+        if known.is_some_and(|known| known != found.revision) {
+            self.unannounced
+                .send_replace(Some(found.revision.to_string()));
+        }
+    }
+
     fn publish(&self, attempt: Result<Snapshot, FetchFailure>, wanted: &Wanted) {
-        self.metrics
+        self.outlets
+            .metrics
             .fetched(&self.source, attempt.as_ref().map(drop));
         self.state.send_modify(|state| {
             match attempt {
@@ -168,6 +220,7 @@ impl SourceTask {
         if url.is_local()
             && directory.join(".git").exists()
             && spec.reference == GitReference::default()
+            && spec.verify.is_none()
         {
             let tree = WorkingTree::open(&directory.join(&spec.path))?;
             let changed = Arc::clone(changed);
@@ -179,103 +232,6 @@ impl SourceTask {
             url,
             MirrorLimits::default(),
         )))
-    }
-
-    async fn fetch(
-        &self,
-        resource: &ReleaseSource,
-        wanted: &Wanted,
-        mirror: &Mirror,
-    ) -> Result<Snapshot, FetchFailure> {
-        let credentials = self.credentials(&wanted.spec).await?;
-        let reference = reference(&wanted.spec.reference).map_err(|error| failure(&error))?;
-        let last = self.last_commit(resource, &reference);
-        let request = FetchRequest {
-            reference,
-            path: wanted.spec.path.clone(),
-            last,
-        };
-        let fetched = mirror
-            .fetch(request, credentials)
-            .await
-            .map_err(|error| failure(&error))?;
-        match fetched {
-            Fetched::Unmoved(snapshot) | Fetched::Moved(snapshot) => Ok(snapshot),
-            Fetched::Rewound { from, to, snapshot } => {
-                let approved = wanted.decision.as_ref().is_some_and(|decision| {
-                    decision.approves(DecisionKind::Rewind, &to.to_string())
-                });
-                if approved {
-                    Ok(snapshot)
-                } else {
-                    Err(self.rewound(&from, &to, &snapshot))
-                }
-            }
-        }
-    }
-
-    fn rewound(&self, from: &CommitId, to: &CommitId, snapshot: &Snapshot) -> FetchFailure {
-        FetchFailure {
-            message: format!(
-                "{} was rewound: {to} ({:?} by {}) does not contain {from}, which is applied",
-                snapshot.revision.reference, snapshot.commit.subject, snapshot.commit.author
-            ),
-            help: Some(format!(
-                "push a commit that contains {from}, or, if the rewind is meant: fairway approve rewind {} --reason '…'",
-                self.source
-            )),
-            retryable: false,
-            rewound_to: Some(to.to_string()),
-        }
-    }
-
-    /// Returns the commit that is applied from this reference: the one of the last snapshot, and after a restart the one that
-    /// the status names.
-    fn last_commit(&self, resource: &ReleaseSource, reference: &Reference) -> Option<CommitId> {
-        let label = reference.label();
-        if let Some(snapshot) = &self.state.borrow().snapshot {
-            let revision = &snapshot.revision;
-            return (revision.reference == label)
-                .then(|| revision.hash().parse().ok())
-                .flatten();
-        }
-        let text = resource.status.as_ref()?.last_attempted_revision.as_ref()?;
-        let (stored, hash) = text.rsplit_once("@sha1:")?;
-        (stored == label).then(|| hash.parse().ok()).flatten()
-    }
-
-    async fn credentials(&self, spec: &ReleaseSourceSpec) -> Result<Credentials, FetchFailure> {
-        let Some(reference) = &spec.secret_ref else {
-            return Ok(Credentials::default());
-        };
-        let secret = self
-            .cluster
-            .get::<Secret>(&self.namespace, &reference.name)
-            .await;
-        let secret = secret.map_err(|error| FetchFailure {
-            message: format!(
-                "the Secret `{}` with the credentials cannot be read: {error}",
-                reference.name
-            ),
-            help: Some("allow the agent's ServiceAccount to `get` this Secret".to_owned()),
-            retryable: true,
-            rewound_to: None,
-        })?;
-        let Some(secret) = secret else {
-            return Err(FetchFailure {
-                message: format!(
-                    "the Secret `{}` does not exist in {}",
-                    reference.name, self.namespace
-                ),
-                help: Some(
-                    "create it with the keys `username` and `password`, or `bearerToken`"
-                        .to_owned(),
-                ),
-                retryable: true,
-                rewound_to: None,
-            });
-        };
-        credentials_from(&secret).map_err(|error| failure(&error))
     }
 }
 
@@ -294,46 +250,10 @@ impl Wanted {
 }
 
 fn same_repository(one: &ReleaseSourceSpec, other: &ReleaseSourceSpec) -> bool {
-    one.url == other.url && one.reference == other.reference && one.path == other.path
-}
-
-fn reference(reference: &GitReference) -> Result<Reference, SourceError> {
-    if let Some(commit) = &reference.commit {
-        return Ok(Reference::Commit(commit.parse()?));
-    }
-    Ok(match (&reference.branch, &reference.tag) {
-        (_, Some(tag)) => Reference::Tag(tag.clone()),
-        (Some(branch), None) => Reference::Branch(branch.clone()),
-        (None, None) => Reference::Branch("main".to_owned()),
-    })
-}
-
-/// Reads a Secret with the keys that Flux uses, too.
-fn credentials_from(secret: &Secret) -> Result<Credentials, SourceError> {
-    let value = |key: &str| {
-        let bytes = &secret.data.as_ref()?.get(key)?.0;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    };
-    let credentials = match (value("bearerToken"), value("username"), value("password")) {
-        (Some(token), _, _) => Credentials::bearer(token)?,
-        (None, Some(username), Some(password)) => Credentials::basic(username, password)?,
-        _ => Credentials::default(),
-    };
-    match value("ca.crt") {
-        Some(bundle) => {
-            Ok(credentials.trusting(CertificateAuthorities::from_pem(bundle.as_bytes())?))
-        }
-        None => Ok(credentials),
-    }
-}
-
-fn failure(error: &SourceError) -> FetchFailure {
-    FetchFailure {
-        message: error.to_string(),
-        help: Some(error.help()),
-        retryable: error.is_retryable(),
-        rewound_to: None,
-    }
+    one.url == other.url
+        && one.reference == other.reference
+        && one.path == other.path
+        && one.verify == other.verify
 }
 
 /// Returns how long to wait before the next attempt: the interval with up to a tenth less, so that many sources do not ask

@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::approval::{approve, is_new_approval};
 use super::bell::Bell;
+use super::claims::Claims;
 use super::clock;
 use super::heartbeat::Heartbeat;
+use super::memory::Memory;
 use super::outlets::Outlets;
 use super::pass::{Engine, Pass, PassListener, PassRequest, Presence};
 use super::record::Record;
@@ -20,14 +23,13 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{Desired, EvaluateOptions};
 use crate::execute;
 use crate::fleet::Published;
-use crate::model::api::{
-    ApprovalRecord, Decision, DecisionKind, HOME, PruneSpec, ReleaseSource, ReleaseSourceStatus,
-};
+use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
-use crate::model::{GroupKind, Snapshot, SourceName, limits};
-use crate::plan::{Approval, Plan, PruneSettings};
+use crate::model::{GroupKind, Revision, Snapshot, SourceName, limits};
+use crate::plan::{Approval, Jobs, Plan, PruneSettings};
 use crate::report::{
-    Effect, FetchFailure, Origin, PassReport, source_status, source_suspended, target_status,
+    DecisionAction, Effect, FetchFailure, Origin, PassReport, source_status, source_suspended,
+    target_status,
 };
 
 /// Keeps home in step with one source.
@@ -41,8 +43,10 @@ pub(super) struct TargetTask {
     pub(super) bell: Bell,
     pub(super) outlets: Outlets,
     pub(super) heartbeat: Heartbeat,
-    /// Held during a pass: targets of one cluster pass one after another.
+    /// Held while something is executed: targets of one cluster write one after another. Reading, evaluating and the first
+    /// lists of a large source hold nobody up.
     pub(super) turn: Arc<Mutex<()>>,
+    pub(super) claims: Claims,
     pub(super) stop: CancellationToken,
     /// What runtimes follow: what home has after each pass.
     pub(super) published: watch::Sender<Option<Arc<Published>>>,
@@ -51,22 +55,14 @@ pub(super) struct TargetTask {
     pub(super) memory: Memory,
 }
 
-/// What the task keeps from pass to pass.
-#[derive(Default)]
-pub(super) struct Memory {
-    record: Option<Record>,
-    /// The source's status as it is stored; none before it was read.
-    status: Option<ReleaseSourceStatus>,
-    /// Passes in a row that could not be finished.
-    failures: u32,
-}
-
 /// What one pass came to, before it is reported.
 #[derive(Default)]
-struct Progress {
-    desired: Option<Arc<Desired>>,
-    pass: Option<Pass>,
+pub(super) struct Progress {
+    pub(super) desired: Option<Arc<Desired>>,
+    pub(super) pass: Option<Pass>,
     effects: Vec<Effect>,
+    /// What is left of an approval after the pass.
+    approval: Option<Approval>,
 }
 
 // === impl TargetTask ===
@@ -87,11 +83,6 @@ impl TargetTask {
                 }
             }
             self.heartbeat.beat();
-            let turn = Arc::clone(&self.turn);
-            let _turn = tokio::select! {
-                () = self.stop.cancelled() => return,
-                turn = turn.lock() => turn,
-            };
             next = self.look().await;
         }
     }
@@ -99,19 +90,27 @@ impl TargetTask {
     /// Looks once: a pass, and its report. Returns when to look again without a bell.
     async fn look(&mut self) -> Option<Instant> {
         let resource = Arc::clone(&self.resource.borrow_and_update());
+        // Nobody watches the record. It is read again with each fetch, so that an edit or a loss is found out within the
+        // source's interval, and before a pass that somebody has asked for.
+        if self.state.has_changed().unwrap_or(true) {
+            self.memory.record = None;
+            self.engine.forget_template_use();
+        }
         let state = self.state.borrow_and_update().clone();
         if resource.metadata.deletion_timestamp.is_some() {
-            return None;
+            return self.withdraw(&resource, &state).await;
         }
+        self.note_suspension(&resource);
+        let settled = self.settle_finalizer(&resource).await;
         if resource.spec.suspend {
-            return self.rest(&resource).await;
+            return self.rest(&resource, settled).await;
         }
         let attempt = state.attempt.clone()?;
         let started = clock::now();
         let mut progress = Progress::default();
         let passed = self.pass(&resource, &state, &mut progress).await;
         self.publish(&state, &progress);
-        let failed = passed.err().map(|error| error.to_string());
+        let failed = passed.and(settled).err().map(|error| error.to_string());
         if self.stop.is_cancelled() && failed.is_none() && progress.pass.is_none() {
             return None;
         }
@@ -154,29 +153,60 @@ impl TargetTask {
         });
     }
 
+    /// Writes down that somebody has suspended or resumed the source. What happened while no agent was there is not known.
+    fn note_suspension(&mut self, resource: &ReleaseSource) {
+        let suspend = resource.spec.suspend;
+        let action = match self.memory.suspended.replace(suspend) {
+            Some(before) if before != suspend && suspend => DecisionAction::Suspend,
+            Some(before) if before != suspend => DecisionAction::Resume,
+            _ => return,
+        };
+        let whose = (self.namespace.as_str(), &self.source, HOME);
+        self.outlets.decided(whose, action, None, &[]);
+    }
+
     /// Says that a suspended source was seen; there is nothing else to do.
-    async fn rest(&mut self, resource: &ReleaseSource) -> Option<Instant> {
-        let before = self.status(resource);
+    async fn rest(
+        &mut self,
+        resource: &ReleaseSource,
+        settled: Result<(), ClusterError>,
+    ) -> Option<Instant> {
+        let before = self.memory.status(resource);
         let generation = resource.metadata.generation.unwrap_or_default();
         let after = source_suspended(&before, generation);
         let written = self.outlets.write_source(resource, &before, &after).await;
-        self.memory.status = Some(if written.is_ok() { after } else { before });
-        written.err().map(|error| {
-            tracing::warn!(source.name = %self.source, %error, "failed to write the status");
+        let written = self.memory.remember(resource, (before, after), written);
+        written.and(settled).err().map(|error| {
+            tracing::warn!(source.name = %self.source, %error, "failed to write the status or the finalizer");
             Instant::now() + limits::FAILURE_DELAY_MIN
         })
     }
 
-    /// Returns the status as it is stored.
-    fn status(&mut self, resource: &ReleaseSource) -> ReleaseSourceStatus {
-        let stored = self.memory.status.take();
-        stored.unwrap_or_else(|| resource.status.clone().unwrap_or_default())
+    /// Returns whether this source was never looked at before.
+    pub(super) fn is_new(&self, resource: &ReleaseSource) -> bool {
+        self.memory
+            .status(resource)
+            .last_attempted_revision
+            .is_none()
     }
 
-    /// Returns whether this source was never looked at before.
-    fn is_new(&self, resource: &ReleaseSource) -> bool {
-        let status = self.memory.status.as_ref().or(resource.status.as_ref());
-        status.is_none_or(|status| status.last_attempted_revision.is_none())
+    /// Reads a person's decision; one that cannot be read decides nothing, and that is said once.
+    pub(super) fn decision(&mut self, resource: &ReleaseSource) -> Option<Decision> {
+        match Decision::read(resource) {
+            Ok(decision) => decision,
+            Err(error) => {
+                let text = error.to_string();
+                if self.memory.unread_decision.as_ref() != Some(&text) {
+                    tracing::warn!(
+                        source.name = %self.source,
+                        error = %text,
+                        "a decision cannot be read and decides nothing; make it again with `fairway approve`"
+                    );
+                    self.memory.unread_decision = Some(text);
+                }
+                None
+            }
+        }
     }
 
     async fn pass(
@@ -188,12 +218,8 @@ impl TargetTask {
         let Some(snapshot) = &state.snapshot else {
             return Ok(());
         };
-        let options = EvaluateOptions {
-            source: self.source.clone(),
-            landscape: resource.spec.landscape.clone(),
-            catalog_namespace: resource.spec.catalog.namespace.clone(),
-        };
-        let decision = Decision::of(resource);
+        let options = self.evaluate_options(resource);
+        let decision = self.decision(resource);
         let mut record = match self.memory.record.take() {
             Some(record) => record,
             None => Record::load(&self.cluster, &self.namespace, &self.source).await?,
@@ -213,6 +239,14 @@ impl TargetTask {
         outcome
     }
 
+    pub(super) fn evaluate_options(&self, resource: &ReleaseSource) -> EvaluateOptions {
+        EvaluateOptions {
+            source: self.source.clone(),
+            landscape: resource.spec.landscape.clone(),
+            catalog_namespace: resource.spec.catalog.namespace.clone(),
+        }
+    }
+
     async fn pass_with(
         &mut self,
         record: &mut Record,
@@ -222,54 +256,112 @@ impl TargetTask {
         progress: &mut Progress,
     ) -> Result<(), ClusterError> {
         self.engine.observe(&desired, &record.kinds()).await;
-        let adopted = decision
-            .as_ref()
-            .is_some_and(|one| one.approves(DecisionKind::Adopt, self.cluster.uid().as_str()));
+        let uid = self.cluster.uid().as_str();
+        let adopted = decision.as_ref().is_some_and(|one| {
+            // A decision from before the record was made is about an earlier loss.
+            let made = record.created();
+            one.approves(DecisionKind::Adopt, uid) && made.is_some() && one.is_later_than(made)
+        });
         let empty = match self.engine.presence_of(&self.source) {
             Presence::Absent => true,
             Presence::Present => false,
             // A source that was never here before has left nothing, whether or not that can be seen.
             Presence::Unknown => self.is_new(resource),
         };
+        if adopted && record.trusted().is_err() {
+            let whose = (self.namespace.as_str(), &self.source, HOME);
+            self.outlets.decided(
+                whose,
+                DecisionAction::ApproveIdentity,
+                decision.as_ref(),
+                &[],
+            );
+        }
         record.establish(empty, adopted).await?;
+        let from = (resource, &snapshot.revision, &snapshot.commit);
+        self.carry_out(record, from, decision, desired, progress)
+            .await
+    }
+
+    /// Plans and does what the record and the decisions allow. Everything that the plan needs is observed already.
+    pub(super) async fn carry_out(
+        &mut self,
+        record: &mut Record,
+        (resource, revision, commit): (&ReleaseSource, &Revision, &CommitInfo),
+        decision: Option<Decision>,
+        desired: Arc<Desired>,
+        progress: &mut Progress,
+    ) -> Result<(), ClusterError> {
         let trusted = record.trusted();
-        let prune = prune_settings(&resource.spec.prune);
-        let stop = self.stop.clone();
+        let prune = PruneSettings::from(&resource.spec.prune);
+        let (stop, jobs) = (self.stop.clone(), record.jobs());
         let mut request = PassRequest {
             source: &self.source,
             prune: &prune,
             takeover: &resource.spec.takeover,
             approval: None,
             record: trusted.as_ref().copied().map_err(String::as_str),
+            jobs: &jobs,
             only: None,
             stop: &stop,
         };
-        if let Some(decision) = decision {
+        if let Some(decision) = decision.filter(|one| is_new_approval(one, record)) {
             let plan = self.engine.plan(&desired, &request);
-            approve(record, &decision, &plan).await?;
+            let whose = (self.namespace.as_str(), &self.source, HOME);
+            approve(&self.outlets, whose, record, (&decision, &plan)).await?;
         }
-        let approval = record.status().approval.as_ref().map(|stored| Approval {
-            digest: stored.digest.clone(),
-            objects: stored.fingerprints(),
-        });
+        let approval = self.approval(record, &desired);
         request.approval = approval.as_ref();
+        let Some(_turn) = self.turn().await else {
+            return Ok(());
+        };
         let mut listener = Listener {
+            heartbeat: Some(&self.heartbeat),
             origin: Origin {
                 source: &self.source,
                 cluster: HOME,
-                revision: &snapshot.revision,
-                commit: &snapshot.commit,
+                revision,
+                commit,
             },
             outlets: &self.outlets,
             record,
             effects: &mut progress.effects,
         };
-        progress.pass = Some(self.engine.pass(desired, &request, &mut listener).await?);
+        let passed = self
+            .engine
+            .pass(Arc::clone(&desired), &request, &mut listener)
+            .await?;
+        progress.pass = Some(passed);
+        progress.approval = self.approval(record, &desired);
         Ok(())
     }
 
+    /// Waits for its turn to write to the cluster; none when the task is told to stop before.
+    async fn turn(&self) -> Option<OwnedMutexGuard<()>> {
+        let mut turn = std::pin::pin!(Arc::clone(&self.turn).lock_owned());
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                turn = &mut turn => return Some(turn),
+                // Waiting for somebody else's long pass is no reason to be taken for dead.
+                () = tokio::time::sleep(limits::HEARTBEAT) => self.heartbeat.beat(),
+            }
+        }
+    }
+
+    /// Returns what is left of the recorded approval: what git wants again is not approved any more.
+    fn approval(&self, record: &Record, desired: &Desired) -> Option<Approval> {
+        let stored = record.status().approval.as_ref()?;
+        let mut approval = Approval {
+            digest: stored.digest.clone(),
+            objects: stored.fingerprints(),
+        };
+        self.engine.narrow(&mut approval, &self.source, desired);
+        Some(approval)
+    }
+
     /// Writes the statuses that have changed, and tells everybody who listens.
-    async fn report(
+    pub(super) async fn report(
         &mut self,
         resource: &ReleaseSource,
         state: &SourceState,
@@ -280,9 +372,18 @@ impl TargetTask {
     ) -> Result<(), ClusterError> {
         let nobody = CommitInfo::default();
         let snapshot = state.snapshot.as_ref();
-        let before = self.status(resource);
-        let runtimes = self.board.report(&resource.spec.runtimes);
+        let before = self.memory.status(resource);
+        let runtimes = self.board.report(
+            &resource.spec.runtimes,
+            snapshot.map(|snapshot| &snapshot.revision),
+        );
+        if let Some(pass) = &progress.pass {
+            self.claims.put(&self.source, &pass.plan.conflicts);
+        }
+        let target_before = self.target_status();
+        let claims = self.claims.against(&self.source, &target_before.claims);
         let report = PassReport {
+            claims: &claims,
             source: &self.source,
             cluster: HOME,
             generation: resource.metadata.generation.unwrap_or_default(),
@@ -295,23 +396,23 @@ impl TargetTask {
             effects: &progress.effects,
             runtimes: runtimes.as_ref(),
             failed,
+            stopped: self.stop.is_cancelled(),
             started,
             ended: clock::now(),
         };
         let after = source_status(&before, &report);
-        let target_before = self.target_status();
-        let target_after = target_status(&target_before, &report);
+        let mut target_after = target_status(&target_before, &report);
+        if let (Some(stored), Some(left)) = (&mut target_after.approval, &progress.approval) {
+            stored.objects = ApprovalRecord::stored(&left.objects);
+        }
         let target = match &mut self.memory.record {
             Some(record) => record.write(target_after.clone()).await,
             None => Ok(()),
         };
-        let source = self.outlets.write_source(resource, &before, &after).await;
-        let stored = if source.is_ok() {
-            after.clone()
-        } else {
-            before.clone()
-        };
-        self.memory.status = Some(stored);
+        let written = self.outlets.write_source(resource, &before, &after).await;
+        let source = self
+            .memory
+            .remember(resource, (before.clone(), after.clone()), written);
         let changes = ((&before, &after), (&target_before, &target_after));
         self.outlets.tell(resource, changes, &report).await;
         target.and(source)
@@ -326,51 +427,15 @@ impl TargetTask {
     }
 }
 
-/// Writes down what a decision allows, before anything is done in its name.
-pub(super) async fn approve(
-    record: &mut Record,
-    decision: &Decision,
-    plan: &Plan,
-) -> Result<(), ClusterError> {
-    let Some(pending) = &plan.pending else {
-        return Ok(());
-    };
-    if !decision.approves(DecisionKind::Prune, &pending.digest) {
-        return Ok(());
-    }
-    let fingerprints: BTreeSet<u64> = pending
-        .deletions
-        .iter()
-        .take(limits::APPROVAL_OBJECTS_MAX)
-        .map(crate::plan::Deletion::fingerprint)
-        .collect();
-    let mut status = record.status().clone();
-    status.approval = Some(ApprovalRecord {
-        digest: pending.digest.clone(),
-        objects: ApprovalRecord::stored(&fingerprints),
-        by: decision.by.clone(),
-        reason: decision.reason.clone(),
-        at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(decision.at),
-    });
-    record.write(status).await
-}
-
-pub(super) fn prune_settings(spec: &PruneSpec) -> PruneSettings {
-    PruneSettings {
-        enabled: spec.enabled,
-        max_objects: spec.max_objects,
-        max_percent: spec.max_percent,
-    }
-}
-
 /// Doubled with each failure, from the first delay to the last of failed objects.
-fn retry_delay(failures: u32) -> Duration {
+pub(super) fn retry_delay(failures: u32) -> Duration {
     let doubled = limits::FAILURE_DELAY_MIN * 2u32.pow(failures.clamp(1, 16) - 1);
     doubled.min(limits::FAILURE_DELAY_MAX)
 }
 
 /// Writes down kinds and collects effects while a pass goes on.
 pub(super) struct Listener<'a> {
+    pub(super) heartbeat: Option<&'a Heartbeat>,
     pub(super) origin: Origin<'a>,
     pub(super) outlets: &'a Outlets,
     pub(super) record: &'a mut Record,
@@ -378,8 +443,12 @@ pub(super) struct Listener<'a> {
 }
 
 impl PassListener for Listener<'_> {
-    async fn kinds(&mut self, kinds: &BTreeSet<GroupKind>) -> Result<(), ClusterError> {
-        self.record.add_kinds(kinds).await
+    async fn begin(
+        &mut self,
+        kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
+    ) -> Result<(), ClusterError> {
+        self.record.begin(kinds, jobs).await
     }
 
     async fn deleting(&mut self) -> Result<(), ClusterError> {
@@ -397,6 +466,9 @@ impl PassListener for Listener<'_> {
     }
 
     fn effect(&mut self, effect: &execute::Effect) {
+        if let Some(heartbeat) = self.heartbeat {
+            heartbeat.beat();
+        }
         if let Some(effect) = Effect::of(effect, clock::now()) {
             self.outlets.audit(&self.origin, &effect);
             self.effects.push(effect);

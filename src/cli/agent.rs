@@ -3,22 +3,27 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
-use k8s_openapi::api::events::v1::Event;
-use kube::Api;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::identity;
+use super::resources::parse_duration;
+use super::signals::stopped_by_signals;
+use crate::agent::clock;
+use crate::agent::lease::{KeptLease, LeaseSettings};
 use crate::agent::telemetry::{self, LogFormat};
-use crate::agent::{Daemon, Heartbeats, Outlets, Settings};
+use crate::agent::{Daemon, Heartbeats, Outlets, Replica, Settings};
 use crate::cluster::AccessPolicy;
-use crate::report::{AuditLog, EventSink, Metrics};
+use crate::model::{limits, names};
+use crate::report::{AuditLog, EventSink, LeaseMeasure, Metrics};
+use crate::server::webhook::{self, Receiver, Routes};
 use crate::server::{Probes, serve};
 
 /// Arguments of `fairway agent`.
@@ -33,6 +38,9 @@ pub struct AgentArguments {
     /// Let kubeconfigs of runtimes lead to this machine, as in tests and the demo
     #[arg(long)]
     allow_local_runtimes: bool,
+    /// Address of the public port for webhooks, as 0.0.0.0:9292; otherwise there is none
+    #[arg(long, value_name = "ADDRESS")]
+    webhook_listen: Option<SocketAddr>,
     /// The form of log lines; by itself, human on a terminal and JSON elsewhere
     #[arg(long, value_name = "FORMAT", value_enum)]
     log_format: Option<LogFormat>,
@@ -44,6 +52,16 @@ pub struct AgentArguments {
         env = "FAIRWAY_LOG"
     )]
     log: String,
+    /// Who this replica is in the lease, such as the pod's name. No other process may have the same, and one that is started
+    /// again with it goes on at once; by itself, the host's name and something random
+    #[arg(long, value_name = "NAME", env = "FAIRWAY_IDENTITY")]
+    identity: Option<String>,
+    /// How long the lease lasts after a renewal: what a takeover from a killed replica takes at most
+    #[arg(long, value_name = "TIME", value_parser = parse_lease_duration, default_value = "15s")]
+    lease_duration: Duration,
+    /// The lease that replicas share
+    #[arg(long, value_name = "NAME", default_value = names::LEASE_HOME, hide = true)]
+    lease_name: String,
 }
 
 pub(super) fn run(arguments: AgentArguments, context: &mut Context) -> Result<Exit, Failure> {
@@ -56,12 +74,12 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
     let stop = stopped_by_signals()?;
     let (cluster, default_namespace) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &default_namespace);
+    let lease = lease_settings(&arguments, &namespace);
     let heartbeats = Heartbeats::default();
     let metrics = Arc::new(Metrics::new());
-    let events: Api<Event> = Api::namespaced(cluster.client(), &namespace);
     let outlets = Outlets {
         cluster: cluster.clone(),
-        events: Arc::new(EventSink::new(events, "fairway")),
+        events: Arc::new(EventSink::new(cluster.clone(), &namespace, "fairway")),
         audit: Arc::new(AuditLog::new(std::io::stdout())),
         metrics: Arc::clone(&metrics),
     };
@@ -69,47 +87,125 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
     tracing::info!(
         agent.namespace = namespace,
         agent.address = %listener.local_addr()?,
+        agent.identity = lease.identity,
         cluster.uid = %cluster.uid(),
         "started"
     );
-    let (alive, ready) = (heartbeats.clone(), heartbeats.clone());
-    let probes = Probes {
-        alive: Arc::new(move || alive.alive(Instant::now())),
-        ready: Arc::new(move || ready.ready()),
-        metrics: Arc::new(move || metrics.render()),
-    };
-    let server = tokio::spawn(serve(listener, probes, stop.clone()));
+    let webhooks = listen_for_webhooks(arguments.webhook_listen, &metrics, &stop).await?;
     let settings = Settings {
         namespace,
         cache: arguments.cache_dir,
         runtime_access: AccessPolicy {
             forbid_local: !arguments.allow_local_runtimes,
         },
+        webhooks,
     };
-    Daemon::new(settings, cluster, outlets, heartbeats, stop.clone())
-        .run()
+    let replica = Replica::new(cluster, lease, heartbeats.clone(), stop.clone());
+    let measured = measured(&metrics, &arguments.lease_name, replica.lease());
+    let (alive, ready) = (heartbeats.clone(), heartbeats.clone());
+    let probes = Probes {
+        alive: Arc::new(move || alive.alive(Instant::now())),
+        ready: Arc::new(move || ready.ready()),
+        metrics: Arc::new(measured),
+    };
+    let server = tokio::spawn(serve(listener, probes, stop.clone()));
+    let led = replica
+        .run(|cluster, term| {
+            let outlets = outlets.under(cluster.clone());
+            let metrics = Arc::clone(&metrics);
+            let daemon = Daemon::new(settings.clone(), cluster, outlets, heartbeats.clone(), term);
+            async move {
+                let ended = daemon.run().await;
+                metrics.stands_by();
+                ended
+            }
+        })
         .await;
     stop.cancel();
     let _ = server.await;
+    led.map_err(Failure::of)?;
     tracing::info!("stopped");
     Ok(Exit::Ok)
 }
 
-/// Returns a token that SIGTERM and SIGINT cancel.
-fn stopped_by_signals() -> Result<CancellationToken, Failure> {
-    let stop = CancellationToken::new();
-    let (mut terminate, mut interrupt) = (
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-    );
-    let cancelled = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("told to stop");
-        cancelled.cancel();
-    });
-    Ok(stop)
+fn lease_settings(arguments: &AgentArguments, namespace: &str) -> LeaseSettings {
+    let own = arguments.identity.clone();
+    LeaseSettings {
+        namespace: namespace.to_owned(),
+        name: arguments.lease_name.clone(),
+        inherit: own.is_some(),
+        identity: own.unwrap_or_else(|| identity::unique("agent")),
+        duration: arguments.lease_duration,
+    }
+}
+
+/// Returns what renders the metrics, with the lease as it is at that moment.
+fn measured(
+    metrics: &Arc<Metrics>,
+    name: &str,
+    lease: &KeptLease,
+) -> impl Fn() -> String + Send + Sync + use<> {
+    let (metrics, name) = (Arc::clone(metrics), name.to_owned());
+    let (held, view) = (lease.held(), lease.view());
+    move || {
+        let view = view.borrow().clone();
+        let end = held.borrow().as_ref().map(|held| held.effects_end);
+        let remaining = end.map(|end| end.saturating_duration_since(Instant::now()));
+        metrics.lease(&LeaseMeasure {
+            lease: &name,
+            holder: view.holder.as_deref(),
+            transitions: view.transitions,
+            remaining: remaining.unwrap_or_default(),
+        });
+        metrics.render()
+    }
+}
+
+/// Leases count in whole seconds.
+fn parse_lease_duration(text: &str) -> Result<Duration, String> {
+    let duration = parse_duration(text)?;
+    let (min, max) = (limits::LEASE_DURATION_MIN, limits::LEASE_DURATION_MAX);
+    if duration < min || duration > max || duration.subsec_nanos() != 0 {
+        return Err(format!(
+            "a lease lasts whole seconds, from {} to {}",
+            min.as_secs(),
+            max.as_secs()
+        ));
+    }
+    Ok(duration)
+}
+
+/// Opens the webhook port, if one is wanted; returns its routing table.
+async fn listen_for_webhooks(
+    address: Option<SocketAddr>,
+    metrics: &Arc<Metrics>,
+    stop: &CancellationToken,
+) -> Result<Option<Routes>, Failure> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(address).await?;
+    tracing::info!(webhook.address = %listener.local_addr()?, "listening for webhooks");
+    let routes = Routes::default();
+    let receiver = Receiver::new(routes.clone(), Arc::clone(metrics), clock::now);
+    tokio::spawn(webhook::serve(listener, receiver, stop.clone()));
+    Ok(Some(routes))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("15s", Some(15))]
+    #[case("1m", Some(60))]
+    #[case("1s", None)]
+    #[case("1500ms", None)]
+    #[case("6m", None)]
+    fn a_lease_lasts_whole_seconds_within_limits(#[case] text: &str, #[case] seconds: Option<u64>) {
+        let parsed = parse_lease_duration(text).ok();
+        assert_eq!(parsed.map(|duration| duration.as_secs()), seconds);
+    }
 }

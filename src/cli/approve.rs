@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use clap::{Args, ValueEnum};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::connection::runtime;
@@ -12,7 +13,7 @@ use super::failure::{Exit, Failure};
 use super::resources::Home;
 use super::waiting::rewound_to;
 use crate::model::api::{Decision, DecisionKind, HOME, ReleaseSource, Target};
-use crate::model::{SourceName, names};
+use crate::model::{SourceName, limits, names};
 
 /// Arguments of `fairway approve`.
 #[derive(Debug, Args)]
@@ -53,8 +54,10 @@ pub struct AdoptArguments {
 enum Approvable {
     /// The deletions that wait
     Prune,
-    /// A branch that no longer contains what was applied from it
+    /// A branch that no longer contains what was applied from it, or a tag that was moved
     Rewind,
+    /// A cluster whose record was lost or is another's, as after restoring a backup; `fairway adopt` is the same
+    Identity,
 }
 
 pub(super) fn approve(
@@ -62,20 +65,22 @@ pub(super) fn approve(
     context: &mut Context,
 ) -> Result<Exit, Failure> {
     let name = &arguments.source;
+    let reason = (arguments.reason.as_str(), arguments.by.as_deref());
+    let waiting: fn(&SourceName, &ReleaseSource, Option<&Target>) -> Result<_, Failure> =
+        match arguments.kind {
+            Approvable::Prune => |name, _, target| pending_prune(name, target),
+            Approvable::Rewind => |name, source, _| rewind(name, source),
+            Approvable::Identity => {
+                return approve_identity((name, &arguments.target), reason, context);
+            }
+        };
     let done = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         let source = home.source(name).await?;
         let target = home.target_of(name, &arguments.target).await?;
-        let (kind, digest, what) = match arguments.kind {
-            Approvable::Prune => pending_prune(name, target.as_ref())?,
-            Approvable::Rewind => rewind(name, &source)?,
-        };
-        let decision = decision(
-            context,
-            kind,
-            digest,
-            (&arguments.reason, arguments.by.as_deref()),
-        );
+        let (kind, digest, what) = waiting(name, &source, target.as_ref())?;
+        let last = last_decision(target.as_ref());
+        let decision = decision(context, (kind, digest), last, reason)?;
         store(&home, name, &decision).await?;
         Ok::<_, Failure>(what)
     })?;
@@ -84,13 +89,23 @@ pub(super) fn approve(
 }
 
 pub(super) fn adopt(arguments: &AdoptArguments, context: &mut Context) -> Result<Exit, Failure> {
-    let name = &arguments.source;
+    let reason = (arguments.reason.as_str(), arguments.by.as_deref());
+    let of = (&arguments.source, arguments.target.as_str());
+    approve_identity(of, reason, context)
+}
+
+fn approve_identity(
+    (name, target): (&SourceName, &str),
+    reason: (&str, Option<&str>),
+    context: &mut Context,
+) -> Result<Exit, Failure> {
     let uid = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         home.source(name).await?;
-        let uid = uid_of(&home, name, &arguments.target).await?;
-        let reason = (arguments.reason.as_str(), arguments.by.as_deref());
-        let decision = decision(context, DecisionKind::Adopt, uid.clone(), reason);
+        let record = home.target_of(name, target).await?;
+        let uid = uid_of(&home, (name, target), record.as_ref())?;
+        let created = lost_record(name, &uid, record.as_ref())?;
+        let decision = decision(context, (DecisionKind::Adopt, uid.clone()), created, reason)?;
         store(&home, name, &decision).await?;
         Ok::<_, Failure>(uid)
     })?;
@@ -103,13 +118,18 @@ pub(super) fn adopt(arguments: &AdoptArguments, context: &mut Context) -> Result
 }
 
 /// Returns the uid of the cluster that is to be adopted: home's own, or the one that a runtime's kubeconfig was found to lead to.
-async fn uid_of(home: &Home, name: &SourceName, target: &str) -> Result<String, Failure> {
+fn uid_of(
+    home: &Home,
+    (name, target): (&SourceName, &str),
+    record: Option<&Target>,
+) -> Result<String, Failure> {
     if target == HOME {
         return Ok(home.cluster.uid().to_string());
     }
-    let found = home.target_of(name, target).await?;
-    let status = found.and_then(|found| found.status).unwrap_or_default();
-    status.found_cluster_uid.or(status.cluster_uid).ok_or_else(|| {
+    let status = record.and_then(|record| record.status.as_ref());
+    let found = status.and_then(|status| status.found_cluster_uid.as_ref());
+    let found = found.or(status.and_then(|status| status.cluster_uid.as_ref()));
+    found.cloned().ok_or_else(|| {
         Failure::Misuse(format!(
             "the runtime {target} of {name} was never reached; kubectl get targets shows the others"
         ))
@@ -143,26 +163,77 @@ fn rewind(
     source: &ReleaseSource,
 ) -> Result<(DecisionKind, String, String), Failure> {
     let commit = rewound_to(source).ok_or_else(|| {
-        Failure::Misuse(format!("no rewound branch of {name} waits for an approval"))
+        Failure::Misuse(format!(
+            "no rewound branch or tag of {name} waits for an approval"
+        ))
     })?;
-    let what = format!("{name} follows the rewound branch to {commit}");
-    Ok((DecisionKind::Rewind, commit, what))
+    let what = format!("{name} follows its branch or tag to {commit}");
+    let status = source.status.as_ref();
+    let applied = status.and_then(|status| status.last_attempted_revision.as_deref());
+    let from = applied
+        .and_then(|revision| revision.rsplit_once("sha1:"))
+        .map_or("", |(_, hash)| hash);
+    Ok((DecisionKind::Rewind, format!("{from}..{commit}"), what))
 }
 
+/// Returns when the Target was created whose lost record is to be adopted; only a later decision is about this loss.
+fn lost_record(
+    name: &SourceName,
+    uid: &str,
+    target: Option<&Target>,
+) -> Result<Option<Timestamp>, Failure> {
+    let Some(target) = target else {
+        return Err(Failure::Misuse(format!(
+            "there is no record of {name} yet, so that nothing is to be adopted; is an agent running in its namespace?"
+        )));
+    };
+    let status = target.status.as_ref();
+    if status.and_then(|status| status.cluster_uid.as_deref()) == Some(uid) {
+        return Err(Failure::Misuse(format!(
+            "the record of {name} is whole; there is nothing to adopt"
+        )));
+    }
+    Ok(target
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|created| created.0))
+}
+
+fn last_decision(target: Option<&Target>) -> Option<Timestamp> {
+    let approval = target?.status.as_ref()?.approval.as_ref()?;
+    Some(approval.at.0)
+}
+
+/// Makes a decision. It is dated after the last one that the agent has recorded, whatever this computer's clock says: each
+/// counts once, by its date.
 fn decision(
     context: &Context,
-    kind: DecisionKind,
-    digest: String,
+    (kind, digest): (DecisionKind, String),
+    last: Option<Timestamp>,
     (reason, by): (&str, Option<&str>),
-) -> Decision {
+) -> Result<Decision, Failure> {
     let by = by.map_or_else(|| user(context), str::to_owned);
-    Decision {
+    for (what, text, bytes_max) in [
+        ("the reason", reason, limits::DECISION_REASON_MAX),
+        ("the name", by.as_str(), limits::DECISION_BY_MAX),
+    ] {
+        if text.len() > bytes_max {
+            return Err(Failure::Misuse(format!(
+                "{what} has {} bytes; at most {bytes_max} are kept with a decision",
+                text.len()
+            )));
+        }
+    }
+    let now = crate::agent::clock::now();
+    let next = last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok());
+    Ok(Decision {
         kind,
         digest,
         by,
         reason: reason.to_owned(),
-        at: crate::agent::clock::now(),
-    }
+        at: next.map_or(now, |next| next.max(now)),
+    })
 }
 
 /// Names the user of the current context. The API server's own audit log knows better; this is for people.

@@ -6,7 +6,8 @@ use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    agent, approve, describe, explain, generate, get, plan, reconcile, suspend, sync, validate,
+    agent, approve, check, create, describe, explain, generate, get, history, install, plan,
+    reconcile, suspend, sync, uninstall, validate, webhook,
 };
 
 const OVERVIEW: &str = "\
@@ -64,6 +65,8 @@ pub enum Command {
     Get(get::GetArguments),
     /// Show one source or target in full: what is held, and what lifts it
     Describe(describe::DescribeArguments),
+    /// Show what became of the last revisions of a source
+    History(history::HistoryArguments),
     /// Ask the agent to fetch and pass now, and wait for it
     Reconcile(reconcile::ReconcileArguments),
     /// Wait until a revision is applied in full, or a source is ready
@@ -74,8 +77,18 @@ pub enum Command {
     Resume(suspend::SuspendArguments),
     /// Approve what waits for a person
     Approve(approve::ApproveArguments),
-    /// Say that what carries a source's label on this cluster is the source's, after its record was lost
+    /// Say that what carries a source's label here is the source's, after its record was lost: `approve identity`
     Adopt(approve::AdoptArguments),
+    /// Register the webhook of a source at its forge, and try it out
+    Webhook(webhook::WebhookArguments),
+    /// Install the agent, or bring what is installed to this version
+    Install(install::InstallArguments),
+    /// Take the agent away, and nothing that it has applied
+    Uninstall(uninstall::UninstallArguments),
+    /// Say whether the cluster can run Fairway, and how the agent and its sources are
+    Check(check::CheckArguments),
+    /// Create what a ReleaseSource needs
+    Create(create::CreateArguments),
     /// Say what a diagnostic means and what to do about it
     Explain(explain::ExplainArguments),
     /// Write the files of this repository that are made from the code

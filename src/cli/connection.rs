@@ -8,7 +8,7 @@ use super::failure::Failure;
 use crate::cluster::Cluster;
 
 /// The namespace of Fairway's own resources where neither the arguments nor the context name one.
-const NAMESPACE: &str = "fairway-system";
+pub(super) const NAMESPACE: &str = "fairway-system";
 
 /// Makes the runtime of a command.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

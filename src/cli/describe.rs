@@ -10,9 +10,10 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::get::{age, moment};
 use super::resources::Home;
+use super::terminal::printable;
 use super::waiting::waiting;
-use crate::model::SourceName;
-use crate::model::api::{Condition, HeldItem, HistoryEntry, ReleaseSource, Target};
+use crate::model::api::{Condition, DeletionPolicy, HeldItem, HistoryEntry, ReleaseSource, Target};
+use crate::model::{ClusterUid, SourceName};
 
 /// Arguments of `fairway describe`.
 #[derive(Debug, Args)]
@@ -35,15 +36,15 @@ enum Described {
 }
 
 pub(super) fn run(arguments: &DescribeArguments, context: &mut Context) -> Result<Exit, Failure> {
-    let (source, target) = runtime()?.block_on(async {
+    let (source, target, cluster) = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         let source = home.source(&arguments.source).await?;
         let target = home.target(&arguments.source).await?;
-        Ok::<_, Failure>((source, target))
+        Ok::<_, Failure>((source, target, home.cluster.uid().clone()))
     })?;
     match (context.output, arguments.what, target) {
         (OutputFormat::Text, Described::Source, target) => {
-            describe_source(&source, target.as_ref(), context)?;
+            describe_source(&source, (target.as_ref(), &cluster), context)?;
         }
         (OutputFormat::Text, Described::Target, Some(target)) => describe_target(&target, context)?,
         (_, Described::Source, _) => context.write_value(&source)?,
@@ -60,7 +61,7 @@ pub(super) fn run(arguments: &DescribeArguments, context: &mut Context) -> Resul
 
 fn describe_source(
     source: &ReleaseSource,
-    target: Option<&Target>,
+    (target, cluster): (Option<&Target>, &ClusterUid),
     context: &mut Context,
 ) -> Result<(), Failure> {
     let status = source.status.clone().unwrap_or_default();
@@ -91,6 +92,18 @@ fn describe_source(
     if spec.suspend {
         writeln!(out, "Suspended:  yes")?;
     }
+    if source.metadata.deletion_timestamp.is_some() {
+        writeln!(
+            out,
+            "Deleted:    yes, with policy {:?}",
+            spec.deletion_policy
+        )?;
+    } else if spec.deletion_policy == DeletionPolicy::Delete {
+        writeln!(
+            out,
+            "Deletion:   takes what was applied along, once approved"
+        )?;
+    }
     writeln!(
         out,
         "Attempted:  {}",
@@ -106,6 +119,7 @@ fn describe_source(
     let waiting = waiting(
         std::slice::from_ref(source),
         target.map_or(&[], std::slice::from_ref),
+        cluster,
     );
     if !waiting.is_empty() {
         writeln!(out, "Waits for a person:")?;
@@ -151,17 +165,17 @@ fn describe_target(target: &Target, context: &mut Context) -> Result<(), Failure
             pending.digest
         )?;
         for line in pending.reasons.iter().chain(&pending.sample) {
-            writeln!(out, "  {line}")?;
+            writeln!(out, "  {}", printable(line))?;
         }
     }
     if let Some(approval) = status.approval {
         writeln!(
             out,
             "Last approval: set {} by {} at {}: {}",
-            approval.digest,
-            approval.by,
+            printable(&approval.digest),
+            printable(&approval.by),
             moment(approval.at.0),
-            approval.reason
+            printable(&approval.reason)
         )?;
     }
     Ok(())
@@ -182,7 +196,7 @@ fn conditions(out: &mut dyn Write, conditions: &[Condition]) -> Result<(), Failu
             continue;
         }
         shown.push(&condition.message);
-        for line in condition.message.lines() {
+        for line in printable(&condition.message).lines() {
             writeln!(out, "    {line}")?;
         }
     }
@@ -200,8 +214,9 @@ fn holds(out: &mut dyn Write, holds: &[HeldItem], count: i64) -> Result<(), Fail
             .as_ref()
             .map(|place| format!(" at {place}"))
             .unwrap_or_default();
-        writeln!(out, "  {} ({}){place}", hold.what, hold.reason)?;
-        for line in hold.message.lines() {
+        let title = format!("{} ({}){place}", hold.what, hold.reason);
+        writeln!(out, "  {}", printable(&title))?;
+        for line in printable(&hold.message).lines() {
             writeln!(out, "    {line}")?;
         }
     }

@@ -14,7 +14,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::resources::Home;
 use super::waiting::{Waiting, waiting};
-use crate::model::api::{Condition, ConditionType, ReleaseSource, Target, find};
+use crate::model::api::{Condition, ConditionType, HOME, ReleaseSource, Target, find};
 use crate::model::{GroupKind, SourceName, limits};
 use crate::observe::{Health, KindObservation, Observer};
 
@@ -34,6 +34,9 @@ enum Listed {
     /// What each source has done on each cluster
     #[value(alias = "target")]
     Targets,
+    /// The clusters whose catalogs follow home's
+    #[value(alias = "runtime")]
+    Runtimes,
     /// Modules and folders with their objects and health
     #[value(alias = "component")]
     Components,
@@ -65,6 +68,14 @@ pub(super) fn run(arguments: &GetArguments, context: &mut Context) -> Result<Exi
                 table(TARGET_COLUMNS, targets.iter().map(target_row))
             })
         }
+        Listed::Runtimes => {
+            let mut targets =
+                runtime()?.block_on(async { Home::connect(context).await?.targets().await })?;
+            targets.retain(|target| runtime_of(target).is_some());
+            print(context, &targets, "runtimes", |targets| {
+                table(RUNTIME_COLUMNS, targets.iter().filter_map(runtime_row))
+            })
+        }
         Listed::Components => {
             let components = runtime()?.block_on(async {
                 let home = Home::connect(context).await?;
@@ -80,7 +91,8 @@ pub(super) fn run(arguments: &GetArguments, context: &mut Context) -> Result<Exi
         Listed::Approvals => {
             let waiting = runtime()?.block_on(async {
                 let home = Home::connect(context).await?;
-                Ok::<_, Failure>(waiting(&home.sources().await?, &home.targets().await?))
+                let (sources, targets) = (home.sources().await?, home.targets().await?);
+                Ok::<_, Failure>(waiting(&sources, &targets, home.cluster.uid()))
             })?;
             print_approvals(context, &waiting)
         }
@@ -148,6 +160,9 @@ fn print_approvals(context: &mut Context, waiting: &[Waiting]) -> Result<Exit, F
 
 const SOURCE_COLUMNS: &[&str] = &["NAME", "READY", "REASON", "REVISION", "HELD", "MESSAGE"];
 const TARGET_COLUMNS: &[&str] = &["NAME", "READY", "REVISION", "OBJECTS", "TO PRUNE", "SINCE"];
+const RUNTIME_COLUMNS: &[&str] = &[
+    "RUNTIME", "SOURCE", "READY", "REASON", "REVISION", "OBJECTS", "LEFT OUT", "MESSAGE",
+];
 const COMPONENT_COLUMNS: &[&str] = &["SOURCE", "COMPONENT", "OBJECTS", "HEALTH"];
 
 fn source_row(source: &ReleaseSource) -> Vec<String> {
@@ -187,6 +202,31 @@ fn target_row(target: &Target) -> Vec<String> {
             .since
             .map_or_else(|| "-".to_owned(), |since| age(since.0)),
     ]
+}
+
+/// Returns source and name of the runtime that a Target is about; none for home's.
+fn runtime_of(target: &Target) -> Option<(&str, &str)> {
+    let (source, runtime) = target.metadata.name.as_deref()?.split_once('.')?;
+    (runtime != HOME).then_some((source, runtime))
+}
+
+fn runtime_row(target: &Target) -> Option<Vec<String>> {
+    let (source, runtime) = runtime_of(target)?;
+    let status = target.status.clone().unwrap_or_default();
+    let (ready, reason, message) = match find(&status.conditions, ConditionType::Ready) {
+        Some(ready) => words(ready),
+        None => ("Unknown".to_owned(), "-".to_owned(), String::new()),
+    };
+    Some(vec![
+        runtime.to_owned(),
+        source.to_owned(),
+        ready,
+        reason,
+        status.short_revision.unwrap_or_else(|| "-".to_owned()),
+        status.objects.unwrap_or_default().to_string(),
+        status.left_out.len().to_string(),
+        first_line(&message),
+    ])
 }
 
 fn component_rows(
@@ -264,7 +304,7 @@ async fn components(
     Ok(found)
 }
 
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+pub(super) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)

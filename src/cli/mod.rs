@@ -7,16 +7,23 @@
 //! To add a command: write its arguments and a `run` in a file of its own, and list it in [`arguments::Command`].
 
 mod agent;
+mod alone;
 mod approve;
 mod arguments;
+mod check;
 mod connection;
 mod context;
+mod create;
 mod describe;
 mod draw;
 mod explain;
 mod failure;
 mod generate;
 mod get;
+mod history;
+mod identity;
+mod install;
+mod manifests;
 mod pages;
 mod plan;
 mod progress;
@@ -24,11 +31,15 @@ mod reconcile;
 mod repository;
 mod resources;
 mod run;
+mod signals;
 mod suspend;
 mod sync;
 mod terminal;
+mod uninstall;
 mod validate;
 mod waiting;
+mod webhook;
+mod webhook_delivery;
 
 pub use arguments::{Arguments, ClusterArguments, Command, OutputFormat};
 pub use context::Context;

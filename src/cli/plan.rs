@@ -10,11 +10,14 @@ use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
-use crate::agent::{Engine, Presence, Record};
+use super::resources::treatment;
+use crate::agent::{Engine, Presence, Record, read_secret_key, template_users};
+use crate::cluster::Cluster;
 use crate::desired::Desired;
-use crate::model::limits;
+use crate::model::api::ReleaseSource;
+use crate::model::{Digest, SourceName, limits};
 use crate::observe::{Observed, Observer};
-use crate::plan::{Plan, PlanInput, PruneSettings, observed_from, plan};
+use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 
 /// Arguments of `fairway plan`.
 #[derive(Debug, Args)]
@@ -24,7 +27,7 @@ pub struct PlanArguments {
     /// Plan against this revision (its merge base with HEAD) instead of a cluster
     #[arg(long, value_name = "REV")]
     base: Option<String>,
-    /// Exit with 0 when nothing would change and 1 when something would, as `kubectl diff` does
+    /// Exit with 0 when all is as git wants it, and 1 when something would change, waits or is held
     #[arg(long)]
     exit_code: bool,
 }
@@ -32,23 +35,30 @@ pub struct PlanArguments {
 pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Exit, Failure> {
     crate::source::initialize().map_err(Failure::of)?;
     let repository = &arguments.repository;
-    let desired = repository.evaluate(&repository.working_tree()?);
+    let mut desired = repository.evaluate(&repository.working_tree()?);
     warn_about(&desired, context)?;
     let planned = match &arguments.base {
         Some(revision) => {
             let base = repository.evaluate(&repository.base(revision)?);
             let observed = observed_from(&base, &desired, &repository.source);
-            plan_with(arguments, &desired, &observed, Ok(()))
+            plan_with(
+                arguments,
+                &desired,
+                &observed,
+                (Ok(()), &Jobs::new(), TemplateUse::NotAsked),
+                (&PruneSettings::default(), &[]),
+            )
         }
-        None => runtime()?.block_on(against_cluster(arguments, &desired, context))?,
+        None => runtime()?.block_on(against_cluster(arguments, &mut desired, context))?,
     };
     if context.output == OutputFormat::Text {
         write!(context.out, "{}", planned.explain())?;
     } else {
         context.write_value(&planned.explain())?;
     }
-    let changes = !planned.is_empty() || planned.pending.is_some();
-    Ok(if arguments.exit_code && changes {
+    // What is held is a difference as well: git wants it, and it is not so.
+    let differs = !planned.is_empty() || planned.pending.is_some() || !planned.holds.is_empty();
+    Ok(if arguments.exit_code && differs {
         Exit::Found
     } else {
         Exit::Ok
@@ -57,11 +67,18 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
 
 async fn against_cluster(
     arguments: &PlanArguments,
-    desired: &Desired,
+    desired: &mut Desired,
     context: &Context,
 ) -> Result<Plan, Failure> {
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
+    if desired.has_secrets() {
+        match read_secret_key(&cluster, &namespace).await {
+            Ok(Some(key)) => desired.seal_secrets(|digest| key.seal(digest)),
+            // Whether a Secret has changed cannot be told without the key; the plan says so.
+            Ok(None) | Err(_) => desired.seal_secrets(|_| Digest::unknown()),
+        }
+    }
     let source = &arguments.repository.source;
     let record = Record::load(&cluster, &namespace, source).await.ok();
     let observer = Observer::start(cluster.clone(), || {});
@@ -72,31 +89,59 @@ async fn against_cluster(
     kinds.extend(record.iter().flat_map(Record::kinds));
     observer.ensure(kinds);
     observer.synced(limits::LIST_DEADLINE).await;
-    let engine = Engine::new(cluster, observer.clone());
+    let engine = Engine::new(cluster, observer.clone(), &namespace);
     let trusted = match &record {
         Some(_) if engine.presence_of(source) == Presence::Absent => Ok(()),
         Some(record) => record.trusted(),
         None => Err("the record of this target cannot be read here".to_owned()),
     };
     let trusted = trusted.as_ref().copied().map_err(String::as_str);
-    Ok(plan_with(arguments, desired, &observer.view(), trusted))
+    let jobs = record.as_ref().map(Record::jobs).unwrap_or_default();
+    let observed = observer.view();
+    let declared = cluster_source(engine.cluster(), &namespace, source).await;
+    let (prune, takeover) = treatment(declared.as_ref());
+    let treated = (&prune, takeover.as_slice());
+    let known = (trusted, &jobs, TemplateUse::NotAsked);
+    let planned = plan_with(arguments, desired, &observed, known, treated);
+    if !planned.deletes_templates() {
+        return Ok(planned);
+    }
+    let users = template_users(engine.cluster()).await;
+    let templates = match &users {
+        Ok(users) => TemplateUse::Known(users),
+        Err(reason) => TemplateUse::Unknown(reason),
+    };
+    let known = (trusted, &jobs, templates);
+    Ok(plan_with(arguments, desired, &observed, known, treated))
+}
+
+/// Reads the ReleaseSource; none where it is not declared here, or may not be read.
+async fn cluster_source(
+    cluster: &Cluster,
+    namespace: &str,
+    source: &SourceName,
+) -> Option<ReleaseSource> {
+    cluster.get(namespace, source.as_str()).await.ok().flatten()
 }
 
 fn plan_with(
     arguments: &PlanArguments,
     desired: &Desired,
     observed: &Observed,
-    record: Result<(), &str>,
+    (record, jobs, templates): (Result<(), &str>, &Jobs, TemplateUse<'_>),
+    (prune, takeover): (&PruneSettings, &[String]),
 ) -> Plan {
     plan(PlanInput {
         source: &arguments.repository.source,
         desired,
         observed,
-        prune: &PruneSettings::default(),
+        prune,
         approval: None,
         record,
         failures: &BTreeMap::new(),
+        jobs,
+        templates,
         only: None,
-        takeover: &[],
+        takeover,
     })
 }

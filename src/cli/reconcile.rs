@@ -10,7 +10,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::resources::{Home, is_ready, parse_duration, readiness};
 use crate::model::SourceName;
-use crate::model::api::ReleaseSource;
+use crate::model::api::{ConditionStatus, ConditionType, ReleaseSource, find};
 
 /// Arguments of `fairway reconcile`.
 #[derive(Debug, Args)]
@@ -71,21 +71,54 @@ pub(super) fn wait(arguments: &WaitArguments, context: &mut Context) -> Result<E
         Some(revision) => format!("applying {revision} in full"),
         None => "becoming ready".to_owned(),
     };
+    let wanted = revision.clone();
     let source = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
         home.source(&arguments.source).await?;
-        let reached = move |source: Option<&ReleaseSource>| match (source, &revision) {
-            (Some(source), Some(revision)) => has_applied(source, revision),
-            (Some(source), None) => is_ready(source),
-            (None, _) => false,
+        let decided = move |source: Option<&ReleaseSource>| {
+            source.is_some_and(|source| {
+                has_reached(source, wanted.as_deref()) || is_stuck(source, wanted.as_deref())
+            })
         };
-        home.await_source(&arguments.source, reached, (&what, arguments.timeout))
+        home.await_source(&arguments.source, decided, (&what, arguments.timeout))
             .await
     })?;
-    if !arguments.quiet {
+    let reached = has_reached(&source, revision.as_deref());
+    if !(arguments.quiet && reached) {
         writeln!(context.err, "{}", readiness(&source))?;
     }
-    Ok(Exit::Ok)
+    Ok(if reached { Exit::Ok } else { Exit::Found })
+}
+
+/// Returns whether what is waited for is so.
+fn has_reached(source: &ReleaseSource, revision: Option<&str>) -> bool {
+    match revision {
+        Some(revision) => has_applied(source, revision),
+        None => is_ready(source),
+    }
+}
+
+/// Returns whether waiting is of no use: the agent has looked at this spec, goes on by itself no more, and, where a revision
+/// is waited for, it is this one that it is stuck with, or it cannot read any other.
+fn is_stuck(source: &ReleaseSource, revision: Option<&str>) -> bool {
+    if source.spec.suspend {
+        return true;
+    }
+    let Some(status) = &source.status else {
+        return false;
+    };
+    let is =
+        |kind, wanted| find(&status.conditions, kind).is_some_and(|found| found.status == wanted);
+    let seen = status.observed_generation >= source.metadata.generation;
+    if !seen || !is(ConditionType::Stalled, ConditionStatus::True) {
+        return false;
+    }
+    match (revision, &status.last_attempted_revision) {
+        (None, _) => true,
+        (Some(_), _) if is(ConditionType::Fetched, ConditionStatus::False) => true,
+        (Some(revision), Some(attempted)) => is_of(attempted, revision),
+        (Some(_), None) => false,
+    }
 }
 
 fn conclude(source: &ReleaseSource, quiet: bool, context: &mut Context) -> Result<Exit, Failure> {
@@ -101,7 +134,13 @@ fn has_applied(source: &ReleaseSource, commit: &str) -> bool {
         .status
         .as_ref()
         .and_then(|status| status.last_applied_revision.as_deref())
-        .and_then(|revision| revision.rsplit_once(':'))
+        .is_some_and(|revision| is_of(revision, commit))
+}
+
+/// Returns whether a revision, written `main@sha1:…`, is of a commit that is given by its first digits.
+fn is_of(revision: &str, commit: &str) -> bool {
+    revision
+        .rsplit_once(':')
         .is_some_and(|(_, hash)| hash.starts_with(commit))
 }
 

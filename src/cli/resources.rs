@@ -11,12 +11,14 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::cluster::{Cluster, Patch};
 use crate::model::api::{
-    ConditionStatus, ConditionType, HOME, ReleaseSource, Target, find, target_name,
+    ConditionStatus, ConditionType, HOME, ReleaseSource, ReleaseSourceSpec, Target, find,
+    target_name,
 };
 use crate::model::{SourceName, names};
+use crate::plan::PruneSettings;
 
 /// Field manager of what a person does with this command line.
-const MANAGER: &str = "fairway-cli";
+pub(super) const MANAGER: &str = "fairway-cli";
 
 /// A connection to the cluster where the agent runs, and the namespace of its resources.
 pub(super) struct Home {
@@ -154,6 +156,21 @@ impl Home {
                 )))
             }
         }
+    }
+}
+
+/// How the agent treats a source, for commands that plan or act beside it: as its ReleaseSource says, or as one would that says
+/// nothing. A plan of the command line must be the agent's.
+pub(super) fn treatment(source: Option<&ReleaseSource>) -> (PruneSettings, Vec<String>) {
+    match source {
+        Some(source) => (
+            PruneSettings::from(&source.spec.prune),
+            source.spec.takeover.clone(),
+        ),
+        None => (
+            PruneSettings::default(),
+            ReleaseSourceSpec::default_takeover(),
+        ),
     }
 }
 

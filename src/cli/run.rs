@@ -12,7 +12,8 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::terminal::printable;
 use super::{
-    agent, approve, describe, explain, generate, get, plan, reconcile, suspend, sync, validate,
+    agent, approve, check, create, describe, explain, generate, get, history, install, plan,
+    reconcile, suspend, sync, uninstall, validate, webhook,
 };
 
 /// Runs the command and returns the exit code: 0 all is well, 1 something was found, 2 it could not be done.
@@ -54,6 +55,12 @@ fn dispatch(command: Option<Command>, context: &mut Context) -> Result<Exit, Fai
         Some(Command::Resume(arguments)) => suspend::run(&arguments, false, context),
         Some(Command::Approve(arguments)) => approve::approve(&arguments, context),
         Some(Command::Adopt(arguments)) => approve::adopt(&arguments, context),
+        Some(Command::Webhook(arguments)) => webhook::run(&arguments, context),
+        Some(Command::Install(arguments)) => install::run(&arguments, context),
+        Some(Command::Uninstall(arguments)) => uninstall::run(&arguments, context),
+        Some(Command::Check(arguments)) => check::run(&arguments, context),
+        Some(Command::Create(arguments)) => create::run(&arguments, context),
+        Some(Command::History(arguments)) => history::run(&arguments, context),
         Some(Command::Explain(arguments)) => explain::run(&arguments, context),
         Some(Command::Generate(arguments)) => generate::run(&arguments, context),
     }

@@ -11,18 +11,20 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::alone::{Alone, refuse_if_held};
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
-use super::resources::parse_duration;
+use super::resources::{parse_duration, treatment};
 use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
 use crate::cluster::{Cluster, ClusterError};
+use crate::desired::Desired;
 use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
 use crate::model::{ComponentName, GroupKind, HoldReason};
 use crate::observe::Observer;
-use crate::plan::{Plan, PruneSettings};
+use crate::plan::{Jobs, Plan};
 
 /// Arguments of `fairway sync`.
 #[derive(Debug, Args)]
@@ -49,13 +51,15 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     let repository = &arguments.repository;
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
-    refuse_beside_agent(&cluster, &namespace, repository).await?;
+    refuse_if_held(&cluster, &namespace).await?;
+    let declared = refuse_beside_agent(&cluster, &namespace, repository).await?;
+    let (prune, takeover) = treatment(declared.as_ref());
     let snapshot = repository.working_tree()?;
     let bell = Arc::new(Notify::new());
     let rung = Arc::clone(&bell);
     let observer = Observer::start(cluster.clone(), move || rung.notify_one());
-    let mut engine = Engine::new(cluster.clone(), observer);
-    let mut record = Record::load(&cluster, &namespace, &repository.source)
+    let mut engine = Engine::new(cluster.clone(), observer.clone(), &namespace);
+    let record = Record::load(&cluster, &namespace, &repository.source)
         .await
         .map_err(Failure::of)?;
     let options = repository.options();
@@ -67,61 +71,120 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         Presence::Absent => Ok(()),
         Presence::Present | Presence::Unknown => record.trusted(),
     };
-    let (prune, stop) = (PruneSettings::default(), CancellationToken::new());
+    let stop = CancellationToken::new();
+    let jobs = record.jobs();
     let request = PassRequest {
         source: &repository.source,
         prune: &prune,
-        takeover: &[],
+        takeover: &takeover,
         approval: None,
         record: trusted.as_ref().copied().map_err(String::as_str),
+        jobs: &jobs,
         only: arguments.component.as_ref(),
         stop: &stop,
     };
     let plan = engine.plan(&desired, &request);
+    if let Some(name) = &arguments.component {
+        refuse_unknown(name, &desired, &plan)?;
+    }
     write!(context.err, "{}", plan.explain())?;
-    if plan.is_empty() && !is_on_its_way(&plan) {
+    if !is_on_its_way(&plan) {
         return Ok(conclusion(&plan));
     }
     if !arguments.yes && !confirmed(&cluster, context)? {
         return Err(Failure::Misuse("nothing was changed".to_owned()));
     }
-    let unseen = presence != Presence::Present;
-    record.establish(unseen, false).await.map_err(Failure::of)?;
-    let deadline = Instant::now() + arguments.timeout;
-    loop {
-        let progress = if context.interactive {
-            ProgressBar::new(0)
-        } else {
-            ProgressBar::hidden()
-        };
-        let mut listener = Listener {
-            record: &mut record,
-            lines: Vec::new(),
-            progress,
-        };
-        let pass = engine
-            .pass(Arc::clone(&desired), &request, &mut listener)
-            .await;
-        let lines = std::mem::take(&mut listener.lines);
-        listener.progress.finish_and_clear();
-        for line in lines {
-            writeln!(context.out, "{line}")?;
+    let alone = Alone::begin(&cluster, &namespace, context).await?;
+    let cluster = alone.on(&cluster);
+    let work = Work {
+        engine: Engine::new(cluster.clone(), observer, &namespace),
+        desired,
+        unseen: presence != Presence::Present,
+        deadline: Instant::now() + arguments.timeout,
+        bell,
+    };
+    let request = PassRequest {
+        stop: &alone.stop,
+        ..request
+    };
+    let worked = match Record::load(&cluster, &namespace, &repository.source).await {
+        Ok(record) => work.run(record, &request, context).await,
+        Err(error) => Err(Failure::of(error)),
+    };
+    let told = alone.told_to_end();
+    alone.end().await;
+    told.map_or(worked, Err)
+}
+
+/// What is done once somebody has agreed and the lease is held.
+struct Work {
+    engine: Engine,
+    desired: Arc<Desired>,
+    /// Whether no object of the source is known to be there.
+    unseen: bool,
+    deadline: Instant,
+    bell: Arc<Notify>,
+}
+
+impl Work {
+    async fn run(
+        mut self,
+        mut record: Record,
+        request: &PassRequest<'_>,
+        context: &mut Context,
+    ) -> Result<Exit, Failure> {
+        let established = record.establish(self.unseen, false).await;
+        established.map_err(Failure::of)?;
+        let mut jobs = record.jobs();
+        loop {
+            let progress = if context.interactive {
+                ProgressBar::new(0)
+            } else {
+                ProgressBar::hidden()
+            };
+            let begun = jobs.clone();
+            let request = PassRequest {
+                jobs: &begun,
+                ..*request
+            };
+            let mut listener = Listener {
+                record: &mut record,
+                lines: Vec::new(),
+                progress,
+            };
+            let desired = Arc::clone(&self.desired);
+            let pass = self.engine.pass(desired, &request, &mut listener).await;
+            let lines = std::mem::take(&mut listener.lines);
+            listener.progress.finish_and_clear();
+            for line in lines {
+                writeln!(context.out, "{line}")?;
+            }
+            let pass = pass.map_err(Failure::of)?;
+            jobs.clone_from(&pass.plan.jobs);
+            record.keep_jobs(&jobs).await.map_err(Failure::of)?;
+            let over = Instant::now() >= self.deadline || request.stop.is_cancelled();
+            if over || !is_on_its_way(&pass.plan) {
+                write!(context.err, "{}", pass.plan.explain())?;
+                if pass.outcome.gave_up {
+                    writeln!(
+                        context.err,
+                        "the cluster stopped answering; what is left was not begun"
+                    )?;
+                }
+                return Ok(conclusion(&pass.plan));
+            }
+            wait_for_change(&self.bell, &pass, self.deadline, request.stop).await;
         }
-        let pass = pass.map_err(Failure::of)?;
-        if !is_on_its_way(&pass.plan) || Instant::now() >= deadline {
-            write!(context.err, "{}", pass.plan.explain())?;
-            return Ok(conclusion(&pass.plan));
-        }
-        wait_for_change(&bell, &pass, deadline).await;
     }
 }
 
-/// Refuses to work beside an agent that follows the same source: both would be right, and they would take turns.
+/// Refuses to work beside an agent that follows the same source: both would be right, and they would take turns. Returns the
+/// source where it is declared and suspended; how it is to be treated is written there.
 async fn refuse_beside_agent(
     cluster: &Cluster,
     namespace: &str,
     repository: &RepositoryArguments,
-) -> Result<(), Failure> {
+) -> Result<Option<ReleaseSource>, Failure> {
     let name = repository.source.as_str();
     let followed: Option<ReleaseSource> =
         cluster.get(namespace, name).await.map_err(Failure::of)?;
@@ -130,7 +193,7 @@ async fn refuse_beside_agent(
             "an agent follows the source {name} ({}) on this cluster; fairway suspend {name} first, or take another --source",
             source.spec.url
         ))),
-        _ => Ok(()),
+        other => Ok(other),
     }
 }
 
@@ -158,7 +221,8 @@ fn confirmed(cluster: &Cluster, context: &mut Context) -> Result<bool, Failure> 
 
 /// Returns whether waiting can bring more about: something is not healthy yet, or will be tried again.
 fn is_on_its_way(plan: &Plan) -> bool {
-    !plan.unhealthy.is_empty()
+    !plan.is_empty()
+        || !plan.unhealthy.is_empty()
         || plan.holds.iter().any(|hold| {
             matches!(
                 hold.reason,
@@ -172,15 +236,33 @@ fn is_on_its_way(plan: &Plan) -> bool {
         })
 }
 
+/// Refuses a component that is neither in git nor on the cluster: a name that was mistyped must not look like success.
+fn refuse_unknown(name: &ComponentName, desired: &Desired, plan: &Plan) -> Result<(), Failure> {
+    let in_git = desired.components.contains_key(name);
+    if in_git || !plan.is_empty() || !plan.holds.is_empty() || plan.pending.is_some() {
+        return Ok(());
+    }
+    let known: Vec<String> = desired.components.keys().map(ToString::to_string).collect();
+    Err(Failure::Misuse(format!(
+        "there is no component {name}, neither in git nor on the cluster; there are: {}",
+        known.join(", ")
+    )))
+}
+
+/// Returns 0 when all is as git wants it and healthy; 1 when anything is held, waits, is not healthy or was not begun.
 fn conclusion(plan: &Plan) -> Exit {
-    let all = plan.holds.is_empty() && plan.pending.is_none() && plan.unhealthy.is_empty();
+    let all = plan.is_empty()
+        && plan.holds.is_empty()
+        && plan.pending.is_none()
+        && plan.unhealthy.is_empty();
     if all { Exit::Ok } else { Exit::Found }
 }
 
-async fn wait_for_change(bell: &Notify, pass: &Pass, deadline: Instant) {
+async fn wait_for_change(bell: &Notify, pass: &Pass, deadline: Instant, stop: &CancellationToken) {
     let until = pass.next.map_or(deadline, |next| next.min(deadline));
     tokio::select! {
         () = bell.notified() => {}
+        () = stop.cancelled() => {}
         () = tokio::time::sleep_until(until) => {}
     }
 }
@@ -193,8 +275,12 @@ struct Listener<'a> {
 }
 
 impl PassListener for Listener<'_> {
-    async fn kinds(&mut self, kinds: &BTreeSet<GroupKind>) -> Result<(), ClusterError> {
-        self.record.add_kinds(kinds).await
+    async fn begin(
+        &mut self,
+        kinds: &BTreeSet<GroupKind>,
+        jobs: &Jobs,
+    ) -> Result<(), ClusterError> {
+        self.record.begin(kinds, jobs).await
     }
 
     async fn deleting(&mut self) -> Result<(), ClusterError> {

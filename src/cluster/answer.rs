@@ -13,6 +13,27 @@ pub(super) struct Envelope {
     pub(super) metadata: ObjectMeta,
 }
 
+/// What a deletion answers: `Success`, or the object where a finalizer or a grace period still holds it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Removal {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    status: serde_json::Value,
+    #[serde(default)]
+    metadata: ObjectMeta,
+}
+
+impl Removal {
+    /// Returns whether this says that the object with this uid is deleted, or will be.
+    pub(super) fn confirms(&self, uid: &str) -> bool {
+        match self.kind.as_str() {
+            "Status" => self.status == "Success",
+            _ => self.metadata.uid.as_deref() == Some(uid),
+        }
+    }
+}
+
 /// The object as the server has it after our apply.
 #[derive(Debug, Clone)]
 pub struct Answer {

@@ -11,6 +11,7 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::answer::Envelope;
 use super::body_limit::BodyLimit;
+use super::claim::{Guard, read_only, refusal};
 use super::discovery::Discovery;
 use super::error::{ClusterError, Words};
 use crate::model::{ClusterUid, limits};
@@ -21,6 +22,8 @@ use crate::model::{ClusterUid, limits};
 #[derive(Clone)]
 pub struct Cluster {
     inner: Arc<Inner>,
+    /// What every write asks; none where writing is not restricted.
+    guard: Option<Guard>,
 }
 
 struct Inner {
@@ -113,6 +116,7 @@ impl Cluster {
         };
         Ok(Self {
             inner: Arc::new(inner),
+            guard: None,
         })
     }
 
@@ -130,15 +134,39 @@ impl Cluster {
         Err(ClusterError::Identity { expected, found })
     }
 
+    /// Returns the same connection under a claim: writes are refused with [`ClusterError::ClaimLost`] as soon as it does not
+    /// hold any more, those under way are given up; reading goes on.
+    #[must_use]
+    pub fn under(&self, guard: Guard) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            guard: Some(guard),
+        }
+    }
+
+    /// Puts the connection to another cluster under the claim that this one is under, if it is under any: who acts for a
+    /// home acts for its runtimes.
+    #[must_use]
+    pub fn share_claim(&self, other: &Self) -> Self {
+        Self {
+            inner: Arc::clone(&other.inner),
+            guard: self.guard.clone(),
+        }
+    }
+
     /// Returns the identity of the cluster.
     pub fn uid(&self) -> &ClusterUid {
         &self.inner.uid
     }
 
-    /// Returns kube's client, for watches and for kube's own helpers. Answers are limited in size, but deadlines, turns and
-    /// retries are then the caller's.
+    /// Returns kube's client, for watches and for kube's own helpers that read. Answers are limited in size, but deadlines,
+    /// turns and retries are then the caller's. Under a claim it refuses to write: that takes the methods of this type.
     pub fn client(&self) -> kube::Client {
-        self.inner.client.clone()
+        let client = self.inner.client.clone();
+        match self.guard {
+            Some(_) => read_only(client),
+            None => client,
+        }
     }
 
     pub(super) fn discovery(&self) -> &Discovery {
@@ -147,7 +175,17 @@ impl Cluster {
 
     /// Sends a request when it is its turn, and again where that can help.
     pub(super) async fn send(&self, request: Outgoing<'_>) -> Result<Incoming, ClusterError> {
-        send(&self.inner.client, &self.inner.permits, request).await
+        let guard = self.guard.as_ref();
+        let guard = guard.filter(|_| request.method != Method::GET);
+        send(&self.inner.client, &self.inner.permits, request, guard).await
+    }
+
+    /// Sends a request at once and under no claim; for leases alone.
+    pub(super) async fn send_out_of_turn(
+        &self,
+        request: Outgoing<'_>,
+    ) -> Result<Incoming, ClusterError> {
+        send(&self.inner.client, &Semaphore::new(1), request, None).await
     }
 }
 
@@ -162,7 +200,7 @@ async fn read_identity(
     let mut request = Outgoing::get("/api/v1/namespaces/kube-system", words);
     request.accept = METADATA_JSON;
     request.deadline = limits::CONNECT_DEADLINE;
-    let envelope: Envelope = send(client, permits, request).await?.json(words)?;
+    let envelope: Envelope = send(client, permits, request, None).await?.json(words)?;
     ClusterUid::new(envelope.metadata.uid.unwrap_or_default()).map_err(|error| {
         ClusterError::AnswerInvalid {
             request: words.request.to_owned(),
@@ -171,11 +209,13 @@ async fn read_identity(
     })
 }
 
-/// Waits for a turn, which is kept over all attempts: a server that asks for fewer requests then gets fewer.
+/// Waits for a turn, which is kept over all attempts: a server that asks for fewer requests then gets fewer. The claim is
+/// asked before each attempt, and its end ends an attempt.
 async fn send(
     client: &kube::Client,
     permits: &Semaphore,
     request: Outgoing<'_>,
+    guard: Option<&Guard>,
 ) -> Result<Incoming, ClusterError> {
     let _permit = permits
         .acquire()
@@ -187,7 +227,8 @@ async fn send(
     let mut answers_500 = 0;
     loop {
         let body = body.try_clone().expect("a body of bytes can be cloned");
-        let attempt = timeout_at(deadline, attempt(client, &request, body));
+        let attempt = attempt(client, &request, body);
+        let attempt = timeout_at(deadline, under(guard, request.words.request, attempt));
         let error = match attempt.await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error,
@@ -208,6 +249,24 @@ async fn send(
             return Err(error);
         }
         sleep(delay).await;
+    }
+}
+
+/// Does something while the claim holds.
+async fn under<T>(
+    guard: Option<&Guard>,
+    request: &str,
+    attempt: impl Future<Output = Result<T, ClusterError>>,
+) -> Result<T, ClusterError> {
+    let Some(guard) = guard else {
+        return attempt.await;
+    };
+    guard.check(request)?;
+    tokio::select! {
+        // An answer that is there counts, even if the claim has ended by now.
+        biased;
+        answer = attempt => answer,
+        () = guard.lost() => Err(refusal(request)),
     }
 }
 

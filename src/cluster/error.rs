@@ -124,6 +124,13 @@ pub enum ClusterError {
         /// What is wrong with it.
         message: String,
     },
+    /// The process does not hold the lease any more under which this write was begun; nothing was sent, or what was sent was
+    /// given up before its answer.
+    #[error("failed to {request}: this process does not hold the lease any more")]
+    ClaimLost {
+        /// The request in words.
+        request: String,
+    },
     /// The cluster is not the one that was expected.
     #[error("this is cluster {found}, but {expected} was expected")]
     Identity {
@@ -131,6 +138,14 @@ pub enum ClusterError {
         expected: ClusterUid,
         /// The uid that was found.
         found: ClusterUid,
+    },
+    /// The name of the server leads where nobody's cluster is.
+    #[error("the address of {host} is refused: {reason}")]
+    Address {
+        /// The name.
+        host: String,
+        /// Why.
+        reason: &'static str,
     },
     /// The connection settings cannot be used.
     #[error("the connection settings cannot be used")]
@@ -170,7 +185,10 @@ impl ClusterError {
             | Self::Immutable { .. }
             | Self::Invalid { .. }
             | Self::AnswerTooLarge { .. }
+            // Whoever leads next decides anew.
+            | Self::ClaimLost { .. }
             | Self::Identity { .. }
+            | Self::Address { .. }
             | Self::Settings { .. } => false,
         }
     }

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Deleted, Envelope};
+use super::answer::{Answer, Deleted, Envelope, Removal};
 use super::connection::{Cluster, JSON, METADATA_JSON, Outgoing};
 use super::error::{ClusterError, Words};
 use super::path::object_path;
@@ -80,10 +80,17 @@ impl Cluster {
             }
             answer => answer?,
         };
-        let envelope: Envelope = answer.json(words)?;
+        let Envelope { metadata } = answer.json(words)?;
+        // Whoever answers without them may not be the API server, and the object may not be there.
+        if metadata.uid.is_none() || metadata.name.as_deref() != Some(object.key.name.as_str()) {
+            return Err(ClusterError::AnswerInvalid {
+                request,
+                message: "it is not this object".to_owned(),
+            });
+        }
         Ok(Answer {
             key: object.key.clone(),
-            metadata: envelope.metadata,
+            metadata,
             created: answer.status == StatusCode::CREATED,
             body: answer.body,
         })
@@ -166,7 +173,17 @@ impl Cluster {
             repeatable: true,
         });
         match outcome.await {
-            Ok(_) => Ok(Deleted::Deleted),
+            // Whoever says 200 without these words may not be the API server, and the object may still be there.
+            Ok(answer) => {
+                let removal: Removal = answer.json(words(&request, key))?;
+                if removal.confirms(uid) {
+                    return Ok(Deleted::Deleted);
+                }
+                Err(ClusterError::AnswerInvalid {
+                    request,
+                    message: "it confirms no deletion of this object".to_owned(),
+                })
+            }
             Err(ClusterError::NotFound { .. }) => Ok(Deleted::AlreadyGone),
             Err(ClusterError::Conflict { .. }) => Ok(Deleted::Replaced),
             Err(error) => Err(error),
@@ -207,7 +224,7 @@ fn is_unserved(error: &ClusterError) -> bool {
 }
 
 fn words<'a>(request: &'a str, key: &ObjectKey) -> Words<'a> {
-    let secret = key.kind.group.is_empty() && key.kind.kind == "Secret";
+    let secret = key.kind.is_secret();
     Words { request, secret }
 }
 

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use futures::{Stream, StreamExt as _};
 use http::{Request, header};
-use kube::core::{ObjectList, WatchEvent};
+use kube::core::{ObjectList, PartialObjectMeta, WatchEvent};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::connection::{Cluster, JSON, METADATA_JSON, Outgoing};
 use super::error::{ClusterError, Words};
 use super::path::{collection_path, segment};
+use super::typed::Typed;
 use crate::model::{GroupKind, ServedKind, limits};
 
 /// Which objects are listed and watched, over all namespaces.
@@ -108,8 +109,45 @@ impl Cluster {
             limits::WATCH_SECONDS,
             segment(resource_version),
         );
+        self.events(target, selection.accept_item(), request, secret)
+            .await
+    }
+
+    /// Watches the metadata of one object by its name, beginning with how it is now, where it is there. Needs no more than the
+    /// verb `watch` on that one name. The stream ends as that of [`Cluster::watch`] does.
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses or cannot be reached.
+    pub async fn watch_one<K: Typed + Clone + Send + 'static>(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<
+        impl Stream<Item = Result<Change<PartialObjectMeta<K>>, ClusterError>> + use<K>,
+        ClusterError,
+    > {
+        let kind = K::kind(&());
+        let target = format!(
+            "{}?fieldSelector={}&watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
+            K::url_path(&(), Some(namespace)),
+            segment(&format!("metadata.name={name}")),
+            limits::WATCH_SECONDS,
+        );
+        let request = format!("watch {kind} {namespace}/{name}");
+        self.events(target, METADATA_JSON, request, kind == "Secret")
+            .await
+    }
+
+    async fn events<T: DeserializeOwned + Clone + Send + 'static>(
+        &self,
+        target: String,
+        accept: &'static str,
+        request: String,
+        secret: bool,
+    ) -> Result<impl Stream<Item = Result<Change<T>, ClusterError>> + use<T>, ClusterError> {
         let outgoing = Request::get(target)
-            .header(header::ACCEPT, selection.accept_item())
+            .header(header::ACCEPT, accept)
             .body(Vec::new())
             .map_err(|error| ClusterError::Invalid {
                 request: request.clone(),

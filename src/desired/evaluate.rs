@@ -193,6 +193,7 @@ impl Assembly<'_> {
             catalog: self.catalog,
             diagnostics: self.diagnostics,
             diagnostics_omitted: self.omitted,
+            withdrawn: false,
         }
     }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::catalog::Catalog;
 use crate::model::{
-    ChannelName, ComponentName, DesiredObject, Diagnostic, Hold, ModuleName, ObjectKey, Place,
-    Revision, Severity,
+    ChannelName, ComponentName, DesiredObject, Diagnostic, Digest, Hold, ModuleName, ObjectKey,
+    Place, Revision, Severity, names,
 };
 
 /// Everything that one revision wants on one target.
@@ -30,14 +32,49 @@ pub struct Desired {
     pub diagnostics: Vec<Diagnostic>,
     /// How many findings are beyond the limit and not listed.
     pub diagnostics_omitted: usize,
+    /// Whether a person has deleted the source, so that wanting nothing at all is meant; see [`Desired::withdrawn`].
+    pub withdrawn: bool,
 }
 
 impl Desired {
+    /// Returns what a source wants that a person has deleted: nothing, and that is no mistake of a repository.
+    pub fn withdrawn(revision: Revision) -> Self {
+        Self {
+            revision,
+            settings: RepositorySettings::default(),
+            components: BTreeMap::new(),
+            held: BTreeMap::new(),
+            unread: Vec::new(),
+            catalog: Catalog::default(),
+            diagnostics: Vec::new(),
+            diagnostics_omitted: 0,
+            withdrawn: true,
+        }
+    }
+
     /// Returns every object in the order of components and, inside them, of files.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<DesiredObject>> {
         self.components
             .values()
             .flat_map(|component| component.objects.iter())
+    }
+
+    /// Returns whether any object is a Secret.
+    pub fn has_secrets(&self) -> bool {
+        self.objects().any(|object| object.is_secret())
+    }
+
+    /// Replaces the digest of each Secret, in its annotation as well: from a plain one, values could be guessed.
+    pub fn seal_secrets(&mut self, seal: impl Fn(&Digest) -> Digest) {
+        let components = self.components.values_mut();
+        let objects = components.flat_map(|component| &mut component.objects);
+        for object in objects.filter(|object| object.is_secret()) {
+            let object = Arc::make_mut(object);
+            object.digest = seal(&object.digest);
+            let body = Arc::make_mut(&mut object.body);
+            body["metadata"]["annotations"][names::ANNOTATION_DIGEST] =
+                Value::from(object.digest.as_str());
+        }
     }
 
     /// Returns whether nothing is wrong but warnings.

@@ -57,6 +57,15 @@ impl Trouble {
     }
 }
 
+/// Tells the moment before the first request is sent; audit lines tell when answers came.
+fn log_begin(plan: &Plan) {
+    tracing::debug!(
+        source.name = %plan.source,
+        plan.actions = plan.actions().count(),
+        "executing"
+    );
+}
+
 // === impl Executor ===
 
 impl Executor<'_> {
@@ -65,6 +74,7 @@ impl Executor<'_> {
         let mut outcome = Outcome::default();
         let mut undone = Undone::default();
         let trouble = Trouble::default();
+        log_begin(plan);
         for (index, phase) in plan.phases.iter().enumerate() {
             let begun = outcome.effects.len();
             {

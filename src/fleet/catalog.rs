@@ -78,10 +78,16 @@ pub fn render(published: &Published, kyma: &Kyma, namespace: &str) -> RuntimeCat
                 settings: home.settings.clone(),
                 components: BTreeMap::new(),
                 held: BTreeMap::new(),
-                unread: home.unread.clone(),
+                unread: home
+                    .unread
+                    .iter()
+                    .filter(|unread| !unread.place.file.starts_with("components/"))
+                    .cloned()
+                    .collect(),
                 catalog: home.catalog.clone(),
                 diagnostics: Vec::new(),
                 diagnostics_omitted: 0,
+                withdrawn: false,
             },
             home_digests: BTreeMap::new(),
             left_out: Vec::new(),

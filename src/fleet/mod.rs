@@ -2,7 +2,7 @@
 //!
 //! What comes in is home's [`crate::desired::Desired`] after home's pass, and the Kymas and kubeconfig Secrets of home; what
 //! goes out is, for each runtime, a `Desired` of its own, which is planned and executed as home's is. [`Kyma`], [`Access`],
-//! [`render`] and [`Waves`] are pure; [`discover`] follows home, and [`prepare`] makes a runtime ready for its first pass.
+//! [`render`] and [`Waves`] are pure; [`discover()`] follows home, and [`prepare()`] makes a runtime ready for its first pass.
 
 mod access;
 mod catalog;

@@ -39,25 +39,24 @@ pub async fn prepare(cluster: &Cluster, namespace: &str) -> Result<(), ClusterEr
     });
     let [templates, releases] = &definitions;
     let namespace = namespace_object(namespace);
-    let (one, two, _) = tokio::try_join!(
+    tokio::try_join!(
         ensure(cluster, templates),
         ensure(cluster, releases),
         ensure(cluster, &namespace),
     )?;
-    if one || two {
-        let kinds: Vec<&GroupKind> = kinds.iter().collect();
-        // Not served in time is told by the pass that follows, and tried again.
-        cluster
-            .until_served(&kinds, limits::CRD_SERVED_DEADLINE)
-            .await?;
-    }
+    let kinds: Vec<&GroupKind> = kinds.iter().collect();
+    // An API server that has just started serves what was defined before a moment later, too. Not served in time is told by
+    // the pass that follows, and tried again.
+    cluster
+        .until_served(&kinds, limits::CRD_SERVED_DEADLINE)
+        .await?;
     Ok(())
 }
 
-async fn ensure(cluster: &Cluster, object: &DesiredObject) -> Result<bool, ClusterError> {
+async fn ensure(cluster: &Cluster, object: &DesiredObject) -> Result<(), ClusterError> {
     let live = cluster.get_metadata(&object.key).await?;
     match need(live.as_ref(), object) {
-        Need::Nothing => return Ok(false),
+        Need::Nothing => {}
         Need::Create => match cluster.create_object(object).await {
             Ok(()) | Err(ClusterError::Conflict { .. }) => {}
             Err(error) => return Err(error),
@@ -66,7 +65,7 @@ async fn ensure(cluster: &Cluster, object: &DesiredObject) -> Result<bool, Clust
             cluster.apply(object, &[]).await?;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 fn need(live: Option<&ObjectMeta>, object: &DesiredObject) -> Need {

@@ -38,6 +38,11 @@ impl Digest {
         Self(text.into())
     }
 
+    /// Returns a digest that equals none that is stored: whose key is not known here.
+    pub fn unknown() -> Self {
+        Self("unknown".to_owned())
+    }
+
     /// Returns the digest as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -47,6 +52,41 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The key of the digests of Secrets. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey([u8; SecretKey::SIZE]);
+
+impl SecretKey {
+    /// Bytes of a key.
+    pub const SIZE: usize = 32;
+
+    /// Makes a key of random bytes.
+    pub fn new(bytes: [u8; Self::SIZE]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes, for storing them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Returns the keyed form of a digest, written `k1:` and the first 128 bits of SHA-256 over the key and the digest in
+    /// hexadecimal. Both have a fixed length and the result is cut, so that nothing can be appended to what is hashed.
+    pub fn seal(&self, digest: &Digest) -> Digest {
+        let mut hasher = Sha256::new();
+        hasher.update(b"fairway secret digest k1\0");
+        hasher.update(self.0);
+        hasher.update(Sha256::digest(digest.0.as_bytes()));
+        Digest(format!("k1:{}", hex(&hasher.finalize()[..16])))
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey")
     }
 }
 
@@ -77,6 +117,14 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sealed_digest_depends_on_the_key_and_its_format_is_frozen() {
+        let digest = Digest::of_parts(["one"]);
+        let sealed = SecretKey::new([7; SecretKey::SIZE]).seal(&digest);
+        assert_eq!(sealed.as_str(), "k1:422d1292cb3878a909c59e4299abff5a");
+        assert_ne!(SecretKey::new([8; SecretKey::SIZE]).seal(&digest), sealed);
+    }
 
     #[test]
     fn digest_does_not_depend_on_key_order_and_its_format_is_frozen() {

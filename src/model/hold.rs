@@ -50,10 +50,12 @@ pub enum HoldReason {
     PruneUnsafe,
     /// A catalog object that others still refer to is to be deleted.
     InUse,
-    /// The branch was rewound; the older revision stays until this is approved.
+    /// The branch was rewound or the tag moved; the older revision stays until this is approved.
     Rewound,
     /// The last request for the object failed; it is tried again after a delay.
     BackOff,
+    /// The source is suspended, so that nothing is deleted for it either.
+    Suspended,
 }
 
 impl HoldReason {
@@ -77,6 +79,7 @@ impl HoldReason {
             Self::InUse => "InUse",
             Self::Rewound => "Rewound",
             Self::BackOff => "BackOff",
+            Self::Suspended => "Suspended",
         }
     }
 }

@@ -228,6 +228,12 @@ impl GroupKind {
             kind: kind.into(),
         }
     }
+
+    /// Returns whether objects of this kind hold values that must be told nowhere, not even as a digest without a key: who
+    /// can guess a value could then prove the guess.
+    pub fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.kind == "Secret"
+    }
 }
 
 impl fmt::Display for GroupKind {

@@ -25,7 +25,7 @@ pub const DIAGNOSTICS_LOCATED_MAX: usize = 50;
 pub const CACHE_PASSES: u64 = 2;
 /// Threads that parse files at once. Parsing is a matter of milliseconds; more threads only take cores from others.
 pub const PARSE_THREADS_MAX: usize = 8;
-/// Holds listed in a status; the rest is counted. 20 × about 400 bytes stay well below what etcd likes.
+/// Holds listed in a status; the rest is counted. 20 × at most 2 KiB stay well below what etcd likes.
 pub const HOLDS_LISTED_MAX: usize = 20;
 /// Revisions kept in a status' history.
 pub const HISTORY_MAX: usize = 10;
@@ -86,10 +86,29 @@ pub const CRD_SERVED_DEADLINE: Duration = Duration::from_secs(1);
 /// First pause between two looks at what is served, doubled each time.
 pub const SERVED_PAUSE_MIN: Duration = Duration::from_millis(20);
 
+/// Bytes of one credential: a bundle of all public certificate authorities has 220 KiB.
+pub const CREDENTIAL_SIZE_MAX: u64 = 512 * 1024;
 /// Time for one git operation as a whole: a first clone of a large repository over a slow line.
 pub const FETCH_DEADLINE: Duration = Duration::from_secs(300);
 /// Time without a byte from the git server.
 pub const GIT_SERVER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time for which a connection to a git server is kept after a fetch: the pushes of one busy minute share it, and servers
+/// close theirs after 60 to 75 seconds.
+pub const GIT_CONNECTION_IDLE_MAX: Duration = Duration::from_secs(55);
+/// Redirects that one listing of references follows, all on the same host: a renamed project and a missing `.git` are two.
+pub const GIT_REDIRECTS_MAX: usize = 4;
+/// Bytes of a git server's list of references: half a million of 100 bytes.
+pub const GIT_REFERENCES_SIZE_MAX: usize = 50 * 1024 * 1024;
+/// Time to take in the end of an answer that has been understood: what a new connection would cost on a slow line.
+pub const GIT_DRAIN_PATIENCE: Duration = Duration::from_millis(100);
+/// Names of git servers that are looked up at once; the system's resolver blocks a thread for each.
+pub const GIT_RESOLVERS_MAX: usize = 8;
+/// Time that a fetch which was told to stop has to do so before it is left to itself: the disk may be busy with a pack.
+pub const FETCH_STOP_PATIENCE: Duration = Duration::from_secs(1);
+/// Commits whose signatures are verified at once: a month of a busy repository; at about a millisecond each, two seconds.
+pub const VERIFY_COMMITS_MAX: usize = 2_000;
+/// Bytes that are read of what an ssh server says beside git's protocol: a few lines of refusal.
+pub const SSH_STDERR_MAX: u64 = 4 * 1024;
 /// Bytes of one received pack: a hundred thousand files of 10 KiB, compressed, with history.
 pub const PACK_SIZE_MAX: usize = 1024 * 1024 * 1024;
 /// Objects of one received pack: a hundred thousand files, each changed with its folders some ten times.
@@ -114,6 +133,14 @@ pub const CONTESTED_WINDOW: Duration = Duration::from_secs(60);
 
 /// Objects that one approval of a deletion covers: its stored form is 8 hexadecimal bytes an object, 64 KiB in all.
 pub const APPROVAL_OBJECTS_MAX: usize = 4_096;
+/// Objects that one source wants of others, as far as these are told; beyond it the conflict is known well enough.
+pub const CLAIMS_MAX: usize = 20;
+/// Time for listing everybody who may use a ModuleTemplate: 5,000 Kymas and 25,000 Manifests are 600 pages of some 15 ms.
+pub const TEMPLATE_USE_DEADLINE: Duration = Duration::from_secs(30);
+/// Time for which the answer holds up templates that are in use; what is to be deleted is asked for anew in each pass.
+pub const TEMPLATE_USE_AGE_MAX: Duration = Duration::from_secs(60);
+/// Jobs of one source that its Target remembers: at most about 250 bytes each, 64 KiB in all.
+pub const JOBS_REMEMBERED_MAX: usize = 256;
 /// Drifted fields that one reason names; the first few show who interferes, and a line stays readable.
 pub const DRIFTED_FIELDS_NAMED_MAX: usize = 5;
 /// Objects, files or kinds that one message names before it only counts; a line stays below some 400 characters.
@@ -128,14 +155,16 @@ pub const FAILURE_DELAY_MAX: Duration = Duration::from_secs(300);
 pub const PASS_ROUNDS_MAX: usize = 32;
 /// Time that a pass waits for the first list of a kind; what is not listed by then is held, and its list rings the bell.
 pub const FIRST_LIST_PATIENCE: Duration = Duration::from_secs(1);
+/// How often that time is taken for the first lists of a runtime that is new, before it counts as unreachable: 5 s in all.
+pub const FIRST_LOOKS: usize = 5;
 /// Time that SIGTERM leaves for what is under way.
 pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(8);
 /// Delay before a failed fetch is tried again, the first time; doubled each time, up to the source's interval.
 pub const FETCH_RETRY_MIN: Duration = Duration::from_secs(2);
 /// How often a task gives a sign of life while it has nothing to do.
 pub const HEARTBEAT: Duration = Duration::from_secs(30);
-/// Silence after which a task counts as hung: longer than the longest pass, 10,000 objects that all take their deadline
-/// sixteen at a time would be far beyond, but such a server answers none of the probes either.
+/// Silence after which a task counts as hung. A pass gives a sign with each object, and while it waits for its turn; between
+/// two signs there are a few requests at their deadlines, and the evaluation of one revision.
 pub const HEARTBEAT_MISSED: Duration = Duration::from_secs(600);
 /// Bytes of a message in a condition: about ten lines of a terminal; the schema allows 4,096.
 pub const CONDITION_MESSAGE_MAX: usize = 1_000;
@@ -143,6 +172,8 @@ pub const CONDITION_MESSAGE_MAX: usize = 1_000;
 pub const EVENT_NOTE_MAX: usize = 1_000;
 /// Bytes of one part of a message that comes from outside: an author, the name of an object, an error of a server.
 pub const MESSAGE_PART_MAX: usize = 400;
+/// Bytes of the message of one hold, with the lines for a file that lift it.
+pub const HOLD_MESSAGE_MAX: usize = 1_000;
 /// Things that one message names before it counts the rest.
 pub const MESSAGE_ITEMS_MAX: usize = 3;
 /// Events of one kind that one pass writes for single things; the rest is counted in one more.
@@ -151,6 +182,14 @@ pub const EVENTS_PER_PASS_MAX: usize = 10;
 pub const PENDING_SAMPLE_MAX: usize = 20;
 /// Reasons of a pending deletion that a Target keeps.
 pub const PENDING_REASONS_MAX: usize = 10;
+
+/// Bytes of the annotation with a decision: a name and a reason at their limits, in characters of up to four bytes that JSON
+/// may escape with six.
+pub const DECISION_SIZE_MAX: usize = 16 * 1024;
+/// Bytes of a decision's author that are recorded; the schema of Targets refuses more characters.
+pub const DECISION_BY_MAX: usize = 256;
+/// Bytes of a decision's reason that are recorded; the schema of Targets refuses more characters.
+pub const DECISION_REASON_MAX: usize = 1_024;
 
 /// Connections to the private port: a kubelet's two probes and a few scrapers, with room for a person.
 pub const SERVER_CONNECTIONS_MAX: usize = 32;
@@ -166,7 +205,66 @@ pub const LEFT_OUT_LISTED_MAX: usize = 20;
 pub const RUNTIME_RETRY_MIN: Duration = Duration::from_secs(1);
 /// Longest delay before a runtime that could not be reached is tried again. Whatever changes in its Secret or Kyma ends it.
 pub const RUNTIME_RETRY_MAX: Duration = Duration::from_secs(120);
-/// Runtimes that are worked on at once: 32 × 16 requests is what one core of ours keeps up with.
-pub const RUNTIMES_AT_ONCE: usize = 32;
+/// Time for which the catalog of a runtime is left alone after somebody else has written it again since we took it over.
+pub const RUNTIME_CONTESTED_PAUSE: Duration = Duration::from_secs(30 * 60);
 /// Time that a wave waits for its members, before those that are late no longer hold up the next.
 pub const WAVE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Life of a lease after its last renewal, which is what a takeover from a killed agent takes at most.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Shortest life of a lease that can be asked for: its parts below are still longer than requests usually take.
+pub const LEASE_DURATION_MIN: Duration = Duration::from_secs(2);
+/// Longest life of a lease that can be asked for, and that a lease of somebody else is believed to have.
+pub const LEASE_DURATION_MAX: Duration = Duration::from_secs(300);
+/// A lease is renewed after this part of its life: 15 s / 3 = 5 s, one request.
+pub const LEASE_RENEW_PART: u32 = 3;
+/// Effects end this part of its life before a lease can expire: 15 s / 5 = 3 s, at 12 s after the last renewal was sent. It is
+/// for what is on the wire then, and for clocks that do not run equally fast.
+pub const LEASE_GRACE_PART: u32 = 5;
+/// Time for one request on a lease: 15 s / 5 = 3 s. From the renewal at 5 s to the end of effects at 12 s one may hang, and
+/// there is a pause and time for another.
+pub const LEASE_REQUEST_PART: u32 = 5;
+/// Pause after a request on a lease that has failed: 15 s / 15 = 1 s.
+pub const LEASE_RETRY_PART: u32 = 15;
+/// Bytes of one webhook delivery: GitHub sends no payload beyond 25 MiB. It is hashed as it comes and not kept.
+pub const WEBHOOK_BODY_MAX: u64 = 25 * 1024 * 1024;
+/// Bytes of a delivery that are kept to be read: a thousand commits of 1 KiB. What is larger and correctly signed counts as
+/// an announcement without being read.
+pub const WEBHOOK_BODY_KEPT_MAX: usize = 1024 * 1024;
+/// Bytes of all deliveries that are kept at the same time. With `WEBHOOK_CONNECTIONS_MAX` × (`WEBHOOK_HEAD_SIZE_MAX` + some
+/// 6 KiB for task and socket) = 11 MiB this is 23 MiB, however many connections are tried.
+pub const WEBHOOK_BODIES_MAX: usize = 12 * 1024 * 1024;
+/// Connections to the webhook port. A further one takes the place of the oldest that has not sent its headers.
+pub const WEBHOOK_CONNECTIONS_MAX: usize = 512;
+/// Bytes of the request line and all headers; GitHub's are about 1 KiB. Also what a connection buffers of a body.
+pub const WEBHOOK_HEAD_SIZE_MAX: usize = 16 * 1024;
+/// Time for the request line and all headers.
+pub const WEBHOOK_HEAD_DEADLINE: Duration = Duration::from_secs(5);
+/// Time for the body: GitHub itself gives up after ten seconds.
+pub const WEBHOOK_BODY_DEADLINE: Duration = Duration::from_secs(10);
+/// Life of one connection, which serves one request: head, keys, body and answer.
+pub const WEBHOOK_CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
+/// Age of a token that was read from its Secret beyond which it is read again before anything is decided: a burst of
+/// deliveries, and any number of guessed paths, cost one request in this time for each source.
+pub const WEBHOOK_KEYS_AGE_MAX: Duration = Duration::from_secs(1);
+/// Time that a delivery waits for that, before what was known is used: the forge waits ten seconds.
+pub const WEBHOOK_KEYS_PATIENCE: Duration = Duration::from_secs(3);
+/// Delay before a token that cannot be used is read again, the first time; doubled each time.
+pub const WEBHOOK_KEYS_RETRY_MIN: Duration = Duration::from_secs(2);
+/// Longest delay before a token that cannot be used is read again.
+pub const WEBHOOK_KEYS_RETRY_MAX: Duration = Duration::from_secs(60);
+/// Characters of a token: below 16 it could be guessed from the path, which a status shows.
+pub const WEBHOOK_TOKEN_MIN: usize = 16;
+/// Difference of clocks up to which a signed timestamp is valid, as the specification of Standard Webhooks suggests.
+pub const WEBHOOK_CLOCK_SKEW: Duration = Duration::from_secs(300);
+/// Deliveries of one source that are remembered, so that a repeated one does nothing: 32 digests of 16 digits are 0.6 KiB.
+pub const WEBHOOK_RECENT_MAX: usize = 32;
+/// Time without a delivery after which a burst is over: the first one of a burst is acted on at once, the rest together.
+pub const WEBHOOK_QUIET: Duration = Duration::from_millis(500);
+/// Time after which the rest of a burst is acted on, however long it goes on: a source fetches at most every ten seconds for
+/// somebody who never stops.
+pub const WEBHOOK_BURST_MAX: Duration = Duration::from_secs(10);
+/// Time around a poll that has found a change in which a delivery still counts as its announcement.
+pub const WEBHOOK_GRACE: Duration = Duration::from_secs(10);
+/// Characters of a delivery's id that a status shows.
+pub const WEBHOOK_ID_SHOWN: usize = 8;

@@ -16,7 +16,7 @@ pub mod snapshot;
 pub mod version;
 
 pub use diagnostic::{Code, Diagnostic, Severity};
-pub use digest::Digest;
+pub use digest::{Digest, SecretKey};
 pub use hold::{Hold, HoldReason};
 pub use ident::{
     ChannelName, ClusterUid, ComponentName, GroupKind, ModuleName, NameError, ObjectKey, Revision,

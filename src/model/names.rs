@@ -26,6 +26,8 @@ pub const ANNOTATION_PRUNE: &str = "fairway.dev/prune";
 pub const ANNOTATION_FORCE: &str = "fairway.dev/force";
 /// Annotation on a ReleaseSource: any new value asks for a pass now.
 pub const ANNOTATION_REQUESTED_AT: &str = "fairway.dev/requestedAt";
+/// Finalizer on a ReleaseSource with `deletionPolicy: Delete`: it stays until what it has applied is gone. On nothing else.
+pub const FINALIZER_PRUNE: &str = "fairway.dev/prune";
 /// Annotation on a Target or ReleaseSource: a person's decision, as JSON.
 pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
 
@@ -33,6 +35,12 @@ pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
 pub const MANAGER: &str = "fairway";
 /// Field manager of the status of our own resources.
 pub const MANAGER_STATUS: &str = "fairway-status";
+/// Field manager of leases.
+pub const MANAGER_LEASE: &str = "fairway-lease";
+/// The Lease of the agent that acts for home, in the agent's own namespace.
+pub const LEASE_HOME: &str = "fairway-home";
+/// Field manager of a source's `status.webhook`, which another task writes than the rest.
+pub const MANAGER_WEBHOOK: &str = "fairway-webhook";
 
 /// API group of Kyma's kinds.
 pub const KYMA_GROUP: &str = "operator.kyma-project.io";

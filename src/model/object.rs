@@ -21,7 +21,7 @@ pub struct DesiredObject {
     pub component: ComponentName,
     /// Where it stands in git.
     pub place: Place,
-    /// Digest of `body` without the digest annotation.
+    /// Digest of `body` without the digest annotation; of a Secret the keyed one, once its key is known.
     pub digest: Digest,
     /// What is sent, with the digest annotation. Shared, since the same object is in many plans.
     pub body: Arc<Value>,
@@ -66,6 +66,11 @@ impl DesiredObject {
             .get("labels")?
             .get(name)?
             .as_str()
+    }
+
+    /// Returns whether it is a Secret.
+    pub fn is_secret(&self) -> bool {
+        self.key.kind.group.is_empty() && self.key.kind.kind == "Secret"
     }
 
     /// Returns the `apiVersion` as it is written in a manifest.

@@ -29,6 +29,7 @@ pub(super) struct Shared {
     pub(super) cluster: Cluster,
     /// The label selector of what is looked at.
     pub(super) labels: String,
+    broken_max: Duration,
     state: Mutex<State>,
     /// Counts first attempts to list; who waits for them is woken.
     attempts: watch::Sender<usize>,
@@ -52,7 +53,17 @@ impl Observer {
     /// except by our own writes; it must not block.
     pub fn start(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
         let labels = format!("{},!{}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
-        Self::start_with(cluster, labels, bell)
+        Self::start_selected(cluster, labels, limits::WATCH_BROKEN_MAX, bell)
+    }
+
+    /// Starts like [`Observer::start`], with another time for which a broken watch is believed.
+    pub fn start_with(
+        cluster: Cluster,
+        broken_max: Duration,
+        bell: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let labels = format!("{},!{}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
+        Self::start_selected(cluster, labels, broken_max, bell)
     }
 
     /// Starts to observe the catalog of a runtime, by the value of [`names::LABEL_RUNTIME`]; see [`Observer::start`].
@@ -62,22 +73,25 @@ impl Observer {
         bell: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let labels = format!("{},{}={runtime}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
-        Self::start_with(cluster, labels, bell)
+        Self::start_selected(cluster, labels, limits::WATCH_BROKEN_MAX, bell)
     }
 
     /// Starts to observe what somebody has copied from home to a runtime, with our label on it; see [`Observer::start`].
     pub fn start_copies(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::start_with(cluster, names::LABEL_SOURCE.to_owned(), bell)
+        let labels = names::LABEL_SOURCE.to_owned();
+        Self::start_selected(cluster, labels, limits::WATCH_BROKEN_MAX, bell)
     }
 
-    fn start_with(
+    fn start_selected(
         cluster: Cluster,
         labels: String,
+        broken_max: Duration,
         bell: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let shared = Shared {
             cluster,
             labels,
+            broken_max,
             state: Mutex::default(),
             attempts: watch::Sender::new(0),
             look_again: Notify::new(),
@@ -95,7 +109,9 @@ impl Observer {
         let mut tasks = self.tasks.lock().expect(NO_PANIC);
         for kind in kinds {
             if !state.kinds.contains_key(&kind) {
-                state.kinds.insert(kind.clone(), KindStore::new());
+                state
+                    .kinds
+                    .insert(kind.clone(), KindStore::new(self.shared.broken_max));
                 tasks.spawn(follow(Arc::clone(&self.shared), kind));
             }
         }
@@ -111,6 +127,17 @@ impl Observer {
         timeout(patience, all).await.is_ok()
     }
 
+    /// Waits like [`Observer::synced`], but for these kinds only: others' first lists hold nobody up.
+    pub async fn listed(&self, kinds: &BTreeSet<GroupKind>, patience: Duration) -> bool {
+        let mut attempts = self.shared.attempts.subscribe();
+        let all = attempts.wait_for(|_| {
+            let state = self.shared.lock();
+            let mut stores = kinds.iter().filter_map(|kind| state.kinds.get(kind));
+            stores.all(KindStore::attempted)
+        });
+        timeout(patience, all).await.is_ok()
+    }
+
     /// Returns what is known now; later changes do not show in it.
     pub fn view(&self) -> Observed {
         let served = self
@@ -119,11 +146,12 @@ impl Observer {
             .known_served()
             .map(|served| served.kinds);
         let mut state = self.shared.lock();
-        state.count_reapplies(Instant::now());
+        let now = Instant::now();
+        state.count_reapplies(now);
         let kinds = state
             .kinds
             .iter()
-            .map(|(kind, store)| (kind.clone(), store.view()))
+            .map(|(kind, store)| (kind.clone(), store.view(now)))
             .collect();
         Observed { kinds, served }
     }

@@ -130,6 +130,12 @@ fn channels(kind: &GroupKind, item: &Item) -> Option<BTreeMap<ChannelName, Strin
             channels.insert(name, version.to_owned());
         }
     }
+    // A mandatory module counts as the one channel `mandatory`, as planning has it.
+    if let Some(version) = item.spec["mandatory"]["version"].as_str()
+        && let Ok(name) = ChannelName::new("mandatory")
+    {
+        channels.insert(name, version.to_owned());
+    }
     Some(channels)
 }
 

@@ -102,6 +102,13 @@ fn the_channels_of_a_module_release_meta_are_read() {
         Some(BTreeMap::from([(regular, "1.2.3".into())]))
     );
     assert_eq!(projected("ConfigMap", &object).unwrap().channels, None);
+    object["spec"] = json!({"mandatory": {"version": "2.0.0"}});
+    let meta = projected("ModuleReleaseMeta.operator.kyma-project.io", &object).unwrap();
+    let mandatory = ChannelName::new("mandatory").unwrap();
+    assert_eq!(
+        meta.channels,
+        Some(BTreeMap::from([(mandatory, "2.0.0".into())]))
+    );
 }
 
 #[test]

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use super::{KindObservation, ObservedObject};
-use crate::model::{ObjectKey, limits};
+use crate::model::ObjectKey;
 
 type Objects = HashMap<ObjectKey, Arc<ObservedObject>>;
 
@@ -21,6 +21,8 @@ pub(super) struct KindStore {
     unknown: Option<String>,
     /// Since when the watch has not been running.
     broken_since: Option<Instant>,
+    /// For how long what was seen before counts as known while the watch does not run.
+    broken_max: Duration,
     /// Writes of ours that the watch has not caught up with.
     own: HashMap<ObjectKey, OwnWrite>,
     /// Whether a first attempt to list has ended, however it did.
@@ -36,8 +38,9 @@ enum OwnWrite {
 }
 
 impl KindStore {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(broken_max: Duration) -> Self {
         Self {
+            broken_max,
             objects: Arc::default(),
             unknown: Some("it has not been listed yet".to_owned()),
             broken_since: None,
@@ -50,10 +53,19 @@ impl KindStore {
         self.attempted
     }
 
-    pub(super) fn view(&self) -> KindObservation {
-        match &self.unknown {
-            Some(reason) => KindObservation::Unlisted(reason.clone()),
+    /// Returns what is known now. A watch that is broken for too long is not known any more, also while the attempt to mend it
+    /// has got no answer yet.
+    pub(super) fn view(&self, now: Instant) -> KindObservation {
+        if let Some(reason) = &self.unknown {
+            return KindObservation::Unlisted(reason.clone());
+        }
+        let broken = self.broken_since.map(|since| now.duration_since(since));
+        match broken.filter(|broken| *broken >= self.broken_max) {
             None => KindObservation::Listed(Arc::clone(&self.objects)),
+            Some(broken) => KindObservation::Unlisted(format!(
+                "its watch has been broken for {} s",
+                broken.as_secs()
+            )),
         }
     }
 
@@ -118,7 +130,7 @@ impl KindStore {
         self.attempted = true;
         let since = *self.broken_since.get_or_insert(now);
         let was_known = self.unknown.is_none();
-        if was_known && now.duration_since(since) < limits::WATCH_BROKEN_MAX {
+        if was_known && now.duration_since(since) < self.broken_max {
             return false;
         }
         self.unknown = Some(reason.to_owned());

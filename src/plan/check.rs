@@ -87,7 +87,7 @@ fn deletion_violation(
     if !is_ours(deletion, input) {
         return Some(Violation::DeletedForeign(key));
     }
-    let known = desired.unread.is_empty() && !wanted.is_empty();
+    let known = desired.unread.is_empty() && (desired.withdrawn || !wanted.is_empty());
     if !known || input.record.is_err() || !input.prune.enabled {
         return Some(Violation::DeletedUnsafely(key));
     }

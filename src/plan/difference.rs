@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::model::{DesiredObject, Hold, HoldReason, ObjectKey, Scope, limits, names};
+use crate::model::{
+    DesiredObject, Digest, Hold, HoldReason, ObjectKey, Scope, SourceName, limits, names,
+};
 use crate::observe::{KindObservation, ObservedObject, Ownership};
 
 use super::channels;
+use super::jobs;
 use super::kinds;
 use super::output::{Deletion, PastFailure, Why};
 use super::ownership::{Coverage, coverage};
@@ -108,6 +111,12 @@ fn unserved(view: &View<'_>, object: &DesiredObject) -> Option<Verdict> {
 }
 
 fn missing(view: &View<'_>, object: &DesiredObject) -> Verdict {
+    if jobs::was_created(view, object) {
+        return Verdict::InStep;
+    }
+    if let Some(hold) = jobs::unknown(view, object) {
+        return Verdict::Held(hold);
+    }
     let namespace = namespace_of(&object.key).and_then(|key| view.live(&key));
     if namespace.is_some_and(|namespace| namespace.deleting) {
         let message = "its namespace is being deleted; it is applied again when that is gone";
@@ -123,6 +132,9 @@ fn missing(view: &View<'_>, object: &DesiredObject) -> Verdict {
 fn present(view: &View<'_>, object: &DesiredObject, live: &ObservedObject) -> Verdict {
     let held = |reason, message: String| Verdict::Held(hold(object, reason, message));
     if live.deleting {
+        if jobs::was_created(view, object) {
+            return Verdict::InStep;
+        }
         let message = "it is being deleted; it is applied again when it is gone. If that takes long, look at its finalizers";
         return held(HoldReason::Terminating, message.to_owned());
     }
@@ -153,6 +165,9 @@ fn present(view: &View<'_>, object: &DesiredObject, live: &ObservedObject) -> Ve
         return Verdict::Held(hold);
     }
     match past_failure(view, object) {
+        Some(failure) if failure.immutable && kinds::is_job(&object.key.kind) => {
+            jobs::changed(object, live)
+        }
         Some(failure) if failure.immutable => immutable(object, live, failure),
         Some(failure) if !failure.due => back_off(object, failure),
         _ => Verdict::Apply(why),
@@ -203,10 +218,10 @@ fn immutable(object: &DesiredObject, live: &ObservedObject, failure: &PastFailur
 }
 
 /// Returns the source that owns an object, where that is not the one that is planned for.
-fn other_owner<'a>(view: &View<'_>, live: &'a ObservedObject) -> Option<&'a str> {
+pub(super) fn other_owner<'a>(view: &View<'_>, live: &'a ObservedObject) -> Option<&'a SourceName> {
     let owner = live.source.as_ref()?;
     let owned = matches!(live.ownership, Ownership::Ours { .. });
-    (owned && owner != view.input.source).then_some(owner.as_str())
+    (owned && owner != view.input.source).then_some(owner)
 }
 
 fn contested(live: &ObservedObject, why: &Why) -> String {
@@ -258,7 +273,8 @@ fn difference(view: &View<'_>, object: &DesiredObject, live: &ObservedObject) ->
             fields,
         } => (api_version, fields),
     };
-    if live.digest.as_ref() != Some(&object.digest) {
+    let is_unknown = object.digest == Digest::unknown();
+    if !is_unknown && live.digest.as_ref() != Some(&object.digest) {
         return Some(Why::Changed);
     }
     if live.answered.as_ref() == Some(&object.digest) {
@@ -270,6 +286,10 @@ fn difference(view: &View<'_>, object: &DesiredObject, live: &ObservedObject) ->
         )));
     }
     match coverage(&object.body, fields) {
+        Coverage::Covered if is_unknown => Some(Why::Unclear(
+            "the key of its digest cannot be read here, so that a change in git would not show"
+                .to_owned(),
+        )),
         Coverage::Covered => None,
         Coverage::Uncovered(fields) => Some(Why::Drifted(fields)),
         Coverage::Unclear(reason) => Some(Why::Unclear(reason)),

@@ -334,6 +334,8 @@ pub(super) fn identity(plan: &Plan) -> Digest {
                 ActionKind::Replace(object, deletion) => (Some(object), Some(deletion)),
                 ActionKind::Delete(deletion) => (None, Some(deletion)),
             };
+            // A plan's identity is shown; that of a Secret's content is in the revision.
+            let object = object.filter(|object| !object.key.kind.is_secret());
             parts.extend(object.map(|object| object.digest.to_string()));
             if let Some(deletion) = deletion {
                 parts.push(deletion.uid.clone());

@@ -23,6 +23,10 @@ pub(super) fn is_storage(kind: &GroupKind) -> bool {
         )
 }
 
+pub(super) fn is_job(kind: &GroupKind) -> bool {
+    kind.group == "batch" && kind.kind == "Job"
+}
+
 pub(super) fn is_module_template(kind: &GroupKind) -> bool {
     kind.group == names::KYMA_GROUP && kind.kind == "ModuleTemplate"
 }

@@ -13,6 +13,7 @@ mod channels;
 mod check;
 mod difference;
 mod explain;
+mod jobs;
 mod kinds;
 mod order;
 mod output;
@@ -33,8 +34,9 @@ pub use check::{Violation, check};
 pub use explain::{
     Change, ChangeLine, Explanation, HoldLine, KeptLine, PendingLines, Summary, UnhealthyLine,
 };
+pub use jobs::{JobRecord, Jobs};
 pub use output::{
     Action, ActionKind, Approval, Deletion, Kept, PastFailure, PendingDeletion, Plan, PlanInput,
-    PruneSettings, Why,
+    PruneSettings, TemplateUse, Why,
 };
 pub use planner::plan;

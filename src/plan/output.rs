@@ -1,11 +1,13 @@
 //! The types of this stage: what it is asked, and what it answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::jobs::Jobs;
 use crate::desired::Desired;
+use crate::model::api::PruneSpec;
 use crate::model::{ComponentName, DesiredObject, Digest, Hold, ObjectKey, Revision, SourceName};
-use crate::observe::{Observed, ObservedObject};
+use crate::observe::{KindObservation, Observed, ObservedObject};
 
 /// Everything that planning may look at. There is no clock and no cluster behind it.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +25,12 @@ pub struct PlanInput<'a> {
     /// Whether the target's record is whole (its Target was found with the cluster's uid, or nothing of ours was there).
     /// Without it nothing is pruned; the text says why not.
     pub record: Result<(), &'a str>,
+    /// The Jobs that were created here before, from the target's record.
+    pub jobs: &'a Jobs,
     /// What failed lately, by object.
     pub failures: &'a BTreeMap<ObjectKey, PastFailure>,
+    /// Who uses ModuleTemplates beside channels.
+    pub templates: TemplateUse<'a>,
     /// Only this component; nothing else is touched, and nothing is said about what else is to do.
     pub only: Option<&'a ComponentName>,
     /// Field managers whose fields are to become ours, from `spec.takeover`.
@@ -42,6 +48,18 @@ pub struct PastFailure {
     pub message: String,
     /// Whether the delay after the failure has passed.
     pub due: bool,
+}
+
+/// Who uses ModuleTemplates beside the channels that name them: Kymas and Manifests.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum TemplateUse<'a> {
+    /// Nobody has asked. A plan that deletes a template must not be executed so, see [`Plan::deletes_templates`].
+    #[default]
+    NotAsked,
+    /// The users by the template, written `NAMESPACE/NAME`, in words.
+    Known(&'a BTreeMap<String, String>),
+    /// They could not be listed; the text says why.
+    Unknown(&'a str),
 }
 
 /// Limits on deletions, from `spec.prune` of the ReleaseSource.
@@ -65,6 +83,16 @@ impl Default for PruneSettings {
     }
 }
 
+impl From<&PruneSpec> for PruneSettings {
+    fn from(spec: &PruneSpec) -> Self {
+        Self {
+            enabled: spec.enabled,
+            max_objects: spec.max_objects,
+            max_percent: spec.max_percent,
+        }
+    }
+}
+
 /// A deletion that a person has approved. It stays valid while the set only shrinks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approval {
@@ -72,6 +100,44 @@ pub struct Approval {
     pub digest: String,
     /// A short hash of each object (key and uid) in the approved set, see [`Deletion::fingerprint`].
     pub objects: BTreeSet<u64>,
+}
+
+impl Approval {
+    /// Takes out what git names again and what is gone: an approval stays valid only while the set shrinks, so that an object
+    /// which comes back to git and is dropped a second time needs an approval of its own. Nothing is taken out for not being
+    /// seen while some kind could not be listed.
+    pub fn narrow(&mut self, source: &SourceName, desired: &Desired, observed: &Observed) {
+        if self.objects.is_empty() {
+            return;
+        }
+        let named: HashSet<&ObjectKey> = desired
+            .objects()
+            .map(|object| &object.key)
+            .chain(desired.held.keys())
+            .collect();
+        let mut all_listed = true;
+        let (mut wanted, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
+        for kind in observed.kinds.values() {
+            let KindObservation::Listed(objects) = kind else {
+                all_listed = false;
+                continue;
+            };
+            let ours = objects
+                .values()
+                .filter(|live| live.source.as_ref() == Some(source));
+            for live in ours {
+                let set = if named.contains(&live.key) {
+                    &mut wanted
+                } else {
+                    &mut unwanted
+                };
+                set.insert(Deletion::of(live).fingerprint());
+            }
+        }
+        self.objects.retain(|object| {
+            !wanted.contains(object) && (!all_listed || unwanted.contains(object))
+        });
+    }
 }
 
 /// What a pass does, and what it does not do and why.
@@ -90,6 +156,10 @@ pub struct Plan {
     pub phases: Vec<Vec<Action>>,
     /// What is wanted but held.
     pub holds: Vec<Hold>,
+    /// The Jobs to remember; written down before the plan is begun.
+    pub jobs: Jobs,
+    /// Objects that this source wants and another one owns, sorted by key.
+    pub conflicts: Vec<(ObjectKey, SourceName)>,
     /// Deletions that wait for a person, as one set.
     pub pending: Option<PendingDeletion>,
     /// Objects that git does not want and that stay for good all the same, sorted by key.
@@ -113,8 +183,13 @@ impl Plan {
 
     /// Returns whether anything is to be deleted because git does not want it any more.
     pub fn deletes(&self) -> bool {
-        self.actions()
-            .any(|action| matches!(action.kind, ActionKind::Delete(_)))
+        self.actions().any(Action::is_deletion)
+    }
+
+    /// Returns whether a ModuleTemplate is to be deleted.
+    pub fn deletes_templates(&self) -> bool {
+        let mut deletions = self.actions().filter(|action| action.is_deletion());
+        deletions.any(|action| super::kinds::is_module_template(&action.key.kind))
     }
 }
 
@@ -131,6 +206,13 @@ pub struct Action {
     pub why: Why,
     /// Objects of this plan whose action must have succeeded before this one is tried.
     pub requires: Vec<ObjectKey>,
+}
+
+impl Action {
+    /// Returns whether an object goes for good.
+    pub fn is_deletion(&self) -> bool {
+        matches!(self.kind, ActionKind::Delete(_))
+    }
 }
 
 /// What to do with an object.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{ComponentName, Digest, GroupKind, Hold, HoldReason};
+use crate::model::{ComponentName, Digest, GroupKind, Hold, HoldReason, ObjectKey, SourceName};
 use crate::observe::KindObservation;
 
-use super::difference::{Difference, Verdict, differences};
+use super::difference::{Difference, Verdict, differences, other_owner};
 use super::explain;
+use super::jobs;
 use super::order;
 use super::output::{Action, ActionKind, Plan, PlanInput, Why};
 use super::prune::prune;
@@ -28,9 +29,12 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
     requirements::narrow(&mut differences, input.only);
     requirements::freeze(&mut differences, &waiting);
     requirements::settle(&view, &mut differences);
+    jobs::bound(&view, &mut differences);
     let pruning = prune(&view, &differences, &waiting);
 
-    let unhealthy = readiness::unhealthy(&differences);
+    let unhealthy = readiness::unhealthy(&differences, input.only);
+    let jobs = jobs::remembered(&view, &differences);
+    let conflicts = conflicts(&view, &differences);
     let mut outcome = Gathered::gather(&view, differences);
     outcome.frozen.extend(pruning.frozen);
     outcome.actions.extend(pruning.actions);
@@ -51,6 +55,8 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
         revision: input.desired.revision.clone(),
         phases: order::phases(outcome.actions),
         holds: outcome.holds,
+        jobs,
+        conflicts,
         pending: pruning.pending,
         kept: pruning.kept,
         unchanged: outcome.unchanged,
@@ -58,6 +64,22 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
     };
     plan.identity = explain::identity(&plan);
     plan
+}
+
+/// Returns what another source owns, with that source.
+fn conflicts(view: &View<'_>, differences: &[Difference<'_>]) -> Vec<(ObjectKey, SourceName)> {
+    let mut conflicts: Vec<_> = differences
+        .iter()
+        .filter(
+            |it| matches!(&it.verdict, Verdict::Held(hold) if hold.reason == HoldReason::Conflict),
+        )
+        .filter_map(|it| {
+            let owner = other_owner(view, it.live?)?;
+            Some((it.object.key.clone(), owner.clone()))
+        })
+        .collect();
+    conflicts.sort();
+    conflicts
 }
 
 /// Returns the holds that validation has made, of the component that was asked for.
@@ -119,6 +141,7 @@ impl Gathered {
         }
         for (kind, observation) in &view.input.observed.kinds {
             if let KindObservation::Unlisted(reason) = observation
+                && view.input.only.is_none()
                 && is_served(view, kind)
             {
                 unobserved.entry(kind).or_insert((reason.clone(), 0));

@@ -46,9 +46,16 @@ pub(super) fn waiting<'a>(
         .collect()
 }
 
-/// Returns what is missing of each component that is not healthy, in the order of names.
-pub(super) fn unhealthy(differences: &[Difference<'_>]) -> Vec<(ComponentName, String)> {
-    let ailments = first_by_component(differences, |difference| difference.live.and_then(ailment));
+/// Returns what is missing of each component that is not healthy, in the order of names; where only one was asked for,
+/// of that one.
+pub(super) fn unhealthy(
+    differences: &[Difference<'_>],
+    only: Option<&ComponentName>,
+) -> Vec<(ComponentName, String)> {
+    let ailments = first_by_component(differences, |difference| {
+        let asked = only.is_none_or(|only| *only == difference.object.component);
+        difference.live.filter(|_| asked).and_then(ailment)
+    });
     ailments
         .into_iter()
         .map(|(name, first)| match first.others {

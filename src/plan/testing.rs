@@ -13,8 +13,8 @@ use crate::model::{
 use crate::observe::{KindObservation, Observed, ObservedObject, Ownership};
 
 use super::{
-    ActionKind, Approval, Deletion, PastFailure, Plan, PlanInput, PruneSettings, check,
-    observed_from, plan,
+    ActionKind, Approval, Deletion, Jobs, PastFailure, Plan, PlanInput, PruneSettings, TemplateUse,
+    check, observed_from, plan,
 };
 
 pub(super) fn source() -> SourceName {
@@ -117,6 +117,7 @@ pub(super) fn desired(objects: impl IntoIterator<Item = Arc<DesiredObject>>) -> 
         components: BTreeMap::new(),
         catalog: crate::desired::Catalog::default(),
         diagnostics_omitted: 0,
+        withdrawn: false,
         held: BTreeMap::new(),
         unread: Vec::new(),
         diagnostics: Vec::new(),
@@ -152,6 +153,8 @@ pub(super) struct Cluster {
     pub(super) approval: Option<Approval>,
     pub(super) record: Result<(), &'static str>,
     pub(super) failures: BTreeMap<ObjectKey, PastFailure>,
+    pub(super) jobs: Jobs,
+    pub(super) template_users: Option<Result<BTreeMap<String, String>, String>>,
     pub(super) only: Option<ComponentName>,
 }
 
@@ -164,6 +167,8 @@ impl Cluster {
             approval: None,
             record: Ok(()),
             failures: BTreeMap::new(),
+            jobs: Jobs::new(),
+            template_users: None,
             only: None,
         }
     }
@@ -214,6 +219,12 @@ impl Cluster {
             approval: self.approval.as_ref(),
             record: self.record,
             failures: &self.failures,
+            jobs: &self.jobs,
+            templates: match &self.template_users {
+                None => TemplateUse::NotAsked,
+                Some(Ok(users)) => TemplateUse::Known(users),
+                Some(Err(reason)) => TemplateUse::Unknown(reason),
+            },
             only: self.only.as_ref(),
             takeover: &[],
         };

@@ -1,4 +1,5 @@
-//! Audit lines: one JSON object on one line for each effect, in a versioned format.
+//! Audit lines: one JSON object on one line for each effect and each decision of a person, in a versioned format. The fields
+//! are explained in `docs/operate.md`.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -7,8 +8,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::pass::{Effect, EffectResult};
+use crate::model::api::Decision;
 use crate::model::snapshot::CommitInfo;
-use crate::model::{ObjectKey, Revision, SourceName};
+use crate::model::{GroupKind, ObjectKey, Revision, SourceName, names};
 use crate::plan::Why;
 
 /// The format of a line. A field may be added; what is there keeps its name and meaning within the version.
@@ -32,6 +34,68 @@ pub struct Origin<'a> {
     pub commit: &'a CommitInfo,
 }
 
+/// A decision of a person that the agent acts on.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided<'a> {
+    /// When the agent has taken it in.
+    pub at: Timestamp,
+    /// The source.
+    pub source: &'a SourceName,
+    /// The namespace of its ReleaseSource.
+    pub namespace: &'a str,
+    /// The cluster's name: `home`.
+    pub cluster: &'a str,
+    /// What was decided.
+    pub action: DecisionAction,
+    /// Who, why and about what exactly, where the decision says it.
+    pub decision: Option<&'a Decision>,
+    /// More, in words.
+    pub details: &'a [String],
+}
+
+/// What a person can decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecisionAction {
+    /// To let a set of deletions happen.
+    ApprovePrune,
+    /// To follow a branch that was rewound.
+    ApproveRewind,
+    /// That a cluster's record is this source's.
+    ApproveIdentity,
+    /// To leave a source alone.
+    Suspend,
+    /// To end that.
+    Resume,
+    /// To delete the ReleaseSource.
+    DeleteSource,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DecisionLine<'a> {
+    schema: &'static str,
+    time: Timestamp,
+    source: &'a str,
+    cluster: &'a str,
+    action: &'static str,
+    object: ObjectKey,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a str>,
+    why: &'static str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    details: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Who<'a>>,
+    result: &'static str,
+}
+
+#[derive(Serialize)]
+struct Who<'a> {
+    by: &'a str,
+    reason: &'a str,
+    at: Timestamp,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -43,6 +107,7 @@ struct Line<'a> {
     author: &'a str,
     action: &'static str,
     object: &'a ObjectKey,
+    /// Left out for a Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a str>,
     why: &'static str,
@@ -71,11 +136,61 @@ impl AuditLog {
         if effect.result == EffectResult::Unchanged {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(&Line::of(origin, effect))?;
+        self.write(&Line::of(origin, effect))
+    }
+
+    /// Writes the line of one decision, before anything is done in its name. An agent that is killed in between writes it again.
+    ///
+    /// # Errors
+    ///
+    /// When the stream cannot be written.
+    pub fn decided(&self, decided: &Decided<'_>) -> io::Result<()> {
+        self.write(&DecisionLine::of(decided))
+    }
+
+    fn write(&self, line: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.write_all(&line)?;
         writer.flush()
+    }
+}
+
+impl DecisionAction {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::ApprovePrune => "approve-prune",
+            Self::ApproveRewind => "approve-rewind",
+            Self::ApproveIdentity => "approve-identity",
+            Self::Suspend => "suspend",
+            Self::Resume => "resume",
+            Self::DeleteSource => "delete-source",
+        }
+    }
+}
+
+impl<'a> DecisionLine<'a> {
+    fn of(decided: &Decided<'a>) -> Self {
+        let kind = GroupKind::new(names::GROUP, "ReleaseSource");
+        let name = decided.source.as_str();
+        Self {
+            schema: SCHEMA,
+            time: decided.at,
+            source: name,
+            cluster: decided.cluster,
+            action: decided.action.as_str(),
+            object: ObjectKey::new(kind, Some(decided.namespace), name),
+            digest: decided.decision.map(|decision| decision.digest.as_str()),
+            why: "decided",
+            details: decided.details,
+            decision: decided.decision.map(|decision| Who {
+                by: &decision.by,
+                reason: &decision.reason,
+                at: decision.at,
+            }),
+            result: "accepted",
+        }
     }
 }
 
@@ -98,7 +213,10 @@ impl<'a> Line<'a> {
             author: &origin.commit.author,
             action: effect.kind.as_str(),
             object: &effect.key,
-            digest: effect.digest.as_deref(),
+            digest: effect
+                .digest
+                .as_deref()
+                .filter(|_| !effect.key.kind.is_secret()),
             why,
             details,
             result: effect.result.as_str(),

@@ -5,21 +5,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::pass::PassReport;
 use super::runtimes::RuntimesReport;
-use super::text::{bounded, counted, short, some_of};
+use super::text::{bounded, bounded_lines, counted, short, some_of};
 use super::verdict::{Next, Verdict, failed, hold_words, holds, invalid};
 use crate::model::api::ConditionReason as Reason;
-use crate::model::api::ConditionStatus::{False, True};
+use crate::model::api::ConditionStatus::{False, True, Unknown};
 use crate::model::api::ConditionType as Type;
 use crate::model::api::{
-    Condition, ConditionStatus, HeldItem, HistoryEntry, PendingPrune, ReleaseSourceStatus,
-    TargetStatus, set, unset,
+    Claim, Condition, ConditionStatus, CreatedJob, HeldItem, HistoryEntry, PendingPrune,
+    ReleaseSourceStatus, TargetStatus, set, unset,
 };
 use crate::model::limits::{
-    CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX, PENDING_REASONS_MAX,
-    PENDING_SAMPLE_MAX,
+    CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLD_MESSAGE_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX,
+    PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
 use crate::model::{Hold, HoldReason, Revision, Severity};
-use crate::plan::Kept;
+use crate::plan::{Action, Jobs, Kept, Plan};
 
 /// Returns the status of a source that is suspended: the spec was seen, and nothing is under way. Everything else stays, since
 /// it still says how things stood.
@@ -35,7 +35,10 @@ pub fn source_status(before: &ReleaseSourceStatus, report: &PassReport<'_>) -> R
     let verdict = Verdict::of(report);
     let mut status = before.clone();
     status.observed_generation = Some(report.generation);
-    if let Some(requested_at) = report.requested_at {
+    // A pass that ended early is tried again; who asked for it goes on waiting.
+    if let Some(requested_at) = report.requested_at
+        && report.is_finished()
+    {
         status.last_handled_reconcile_at = Some(bounded(requested_at, 256));
     }
     if let Some(revision) = report.revision {
@@ -65,7 +68,11 @@ pub fn source_status(before: &ReleaseSourceStatus, report: &PassReport<'_>) -> R
 /// Returns the status of a target after a pass. The cluster's uid, the kinds and the approval stay as they were: who applies
 /// and who approves writes them, before anything is done.
 pub fn target_status(before: &TargetStatus, report: &PassReport<'_>) -> TargetStatus {
-    let verdict = Verdict::of(report);
+    // How runtimes stand is said by their own Targets and by the source; this one is about one cluster.
+    let verdict = Verdict::of(&PassReport {
+        runtimes: None,
+        ..*report
+    });
     let mut status = before.clone();
     status.source = Some(report.source.to_string());
     if let Some(revision) = report.revision
@@ -79,13 +86,26 @@ pub fn target_status(before: &TargetStatus, report: &PassReport<'_>) -> TargetSt
     if let Some(objects) = report.objects_in_step() {
         status.objects = i64::try_from(objects).ok();
     }
-    if report.plan.is_some() {
+    if let Some(plan) = report.plan {
+        status.jobs = created_jobs(&plan.jobs);
+        status.claims = report.claims.to_vec();
         status.pending_prune = pending_prune(before.pending_prune.as_ref(), report);
     }
     let mut writer = Writer::new(&mut status.conditions, None, report.ended);
     writer.results(report);
     writer.verdict(&verdict);
     status
+}
+
+/// Returns Jobs in their stored form.
+pub fn created_jobs(jobs: &Jobs) -> Vec<CreatedJob> {
+    let stored = jobs.iter().map(|(key, record)| CreatedJob {
+        namespace: key.namespace.clone().unwrap_or_default(),
+        name: key.name.clone(),
+        digest: record.digest.to_string(),
+        uid: record.uid.clone(),
+    });
+    stored.collect()
 }
 
 fn pending_prune(before: Option<&PendingPrune>, report: &PassReport<'_>) -> Option<PendingPrune> {
@@ -138,6 +158,7 @@ fn hold(status: &mut ReleaseSourceStatus, report: &PassReport<'_>) {
 fn held_items(report: &PassReport<'_>) -> Vec<HeldItem> {
     let plan = report.plan.into_iter();
     let mut items: Vec<HeldItem> = plan.flat_map(|plan| &plan.holds).map(held_item).collect();
+    items.extend(report.claims.iter().map(claimed_item));
     let pending = report.plan.and_then(|plan| plan.pending.as_ref());
     if let Some(pending) = pending
         && !items
@@ -157,11 +178,27 @@ fn held_items(report: &PassReport<'_>) -> Vec<HeldItem> {
     items
 }
 
+/// Words the other side of a conflict, for the source that owns the object.
+fn claimed_item(claim: &Claim) -> HeldItem {
+    HeldItem {
+        what: bounded(&claim.object, MESSAGE_PART_MAX),
+        reason: HoldReason::Conflict.as_str().to_owned(),
+        message: bounded(
+            &format!(
+                "source `{}` wants it as well; it stays as this source has it. Remove it from one of the two repositories",
+                claim.by
+            ),
+            MESSAGE_PART_MAX,
+        ),
+        place: None,
+    }
+}
+
 fn held_item(hold: &Hold) -> HeldItem {
     HeldItem {
         what: bounded(&hold.what, MESSAGE_PART_MAX),
         reason: hold.reason.as_str().to_owned(),
-        message: bounded(&hold.message, MESSAGE_PART_MAX),
+        message: bounded_lines(&hold.message, HOLD_MESSAGE_MAX),
         place: hold
             .place
             .as_ref()
@@ -299,6 +336,13 @@ impl<'a> Writer<'a> {
 
     /// Sets `Valid`, `Applied` and `Pruned`, each where the pass came far enough to know it.
     fn results(&mut self, report: &PassReport<'_>) {
+        if report.is_withdrawal() {
+            // Nothing was read and nothing is applied any more; what was said about that stays.
+            if report.plan.is_some() {
+                self.pruned(report);
+            }
+            return;
+        }
         self.valid(report);
         if report.plan.is_some() && report.failed.is_none() {
             self.applied(report);
@@ -348,6 +392,8 @@ impl<'a> Writer<'a> {
             self.set(Type::Applied, False, Reason::Held, &message);
         } else if let Some(errors) = invalid(report) {
             self.set(Type::Applied, False, Reason::Held, &errors);
+        } else if let Some(left) = left(report, |action| !action.is_deletion()) {
+            self.set(Type::Applied, Unknown, Reason::Progressing, &left);
         } else {
             let objects = report.objects_in_step().unwrap_or_default();
             let message = format!("{} in step", counted(objects, "object"));
@@ -376,6 +422,8 @@ impl<'a> Writer<'a> {
             self.set(Type::Pruned, False, Reason::PruneFailed, &message);
         } else if let Some(hold) = in_use {
             self.set(Type::Pruned, False, Reason::Held, &hold_words(hold));
+        } else if let Some(left) = left(report, Action::is_deletion) {
+            self.set(Type::Pruned, Unknown, Reason::Progressing, &left);
         } else {
             let kept: &[Kept] = report.plan.map_or(&[], |plan| &plan.kept);
             let each = kept
@@ -389,6 +437,13 @@ impl<'a> Writer<'a> {
             self.set(Type::Pruned, True, Reason::Pruned, &message);
         }
     }
+}
+
+/// Says how many actions of a sort were planned and not begun.
+fn left(report: &PassReport<'_>, of_this_sort: impl Fn(&Action) -> bool) -> Option<String> {
+    let actions = report.plan.into_iter().flat_map(Plan::actions);
+    let count = actions.filter(|action| of_this_sort(action)).count();
+    (count > 0).then(|| format!("{} to go", counted(count, "action")))
 }
 
 /// Returns whether a hold is about a deletion; planning words it so.

@@ -6,15 +6,15 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::{Api, PostParams};
 
 use super::pass::{Effect, EffectKind, PassReport};
-use super::text::{bounded, counted, some_of, with_author};
+use super::text::{bounded, counted, first_line, some_of, with_author};
+use crate::cluster::{Cluster, ClusterError};
 use crate::model::api::{
     ConditionReason, ConditionStatus, ConditionType, EventReason, HeldItem, ReleaseSourceStatus,
     TargetStatus, find,
 };
-use crate::model::limits::{EVENT_NOTE_MAX, EVENTS_PER_PASS_MAX, REQUEST_DEADLINE};
+use crate::model::limits::{EVENT_NOTE_MAX, EVENTS_PER_PASS_MAX};
 use crate::plan::Why;
 
 /// What one pass changed in the statuses.
@@ -154,7 +154,8 @@ fn holds(change: &Change<'_>) -> Vec<Notice> {
         .map(|item| {
             let place = item.place.as_ref().map(|place| format!(" ({place})"));
             let place = place.unwrap_or_default();
-            let note = format!("{}: {}{place}: {}", item.reason, item.what, item.message);
+            let message = first_line(&item.message);
+            let note = format!("{}: {}{place}: {message}", item.reason, item.what);
             notice(true, EventReason::HoldAppeared, "Hold", &note)
         })
         .collect()
@@ -204,39 +205,49 @@ fn pruned(report: &PassReport<'_>) -> Option<Notice> {
 /// written once, on a change, and its note is what people look for, so each is an object of its own.
 #[derive(Clone)]
 pub struct EventSink {
-    events: Api<Event>,
+    cluster: Cluster,
+    namespace: String,
     instance: String,
 }
 
 impl EventSink {
-    /// Makes a sink that writes to the namespace of an `Api`, in the name of one process (the pod's name).
-    pub fn new(events: Api<Event>, instance: impl Into<String>) -> Self {
+    /// Makes a sink that writes to a namespace, in the name of one process (the pod's name).
+    pub fn new(
+        cluster: Cluster,
+        namespace: impl Into<String>,
+        instance: impl Into<String>,
+    ) -> Self {
         Self {
-            events,
+            cluster,
+            namespace: namespace.into(),
             instance: instance.into(),
+        }
+    }
+
+    /// Returns the same sink on another connection to the same cluster.
+    #[must_use]
+    pub fn under(&self, cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            ..self.clone()
         }
     }
 
     /// Writes the notices. An Event that cannot be written is logged and forgotten: nothing depends on it.
     pub async fn publish(&self, regarding: &ObjectReference, notices: &[Notice], now: Timestamp) {
-        let params = PostParams::default();
         for (index, notice) in notices.iter().enumerate() {
             let event = notice.event(regarding, &self.instance, now, index);
-            let sent = tokio::time::timeout(REQUEST_DEADLINE, self.events.create(&params, &event));
-            match sent.await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::warn!(
-                    error = &error as &dyn std::error::Error,
+            match self.cluster.create(&self.namespace, &event).await {
+                Ok(_) => {}
+                Err(error @ (ClusterError::Timeout { .. } | ClusterError::ClaimLost { .. })) => {
+                    tracing::warn!(%error, "could not write events; the rest is left out");
+                    return;
+                }
+                Err(error) => tracing::warn!(
+                    %error,
                     event.reason = notice.reason.as_str(),
                     "could not write an event"
                 ),
-                Err(_) => {
-                    tracing::warn!(
-                        deadline_s = REQUEST_DEADLINE.as_secs(),
-                        "could not write events in time; the rest is left out"
-                    );
-                    return;
-                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Metrics: one registry, and labels of which there are few. No label holds a commit, an object or a message.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -27,6 +28,23 @@ pub struct Metrics {
     commit_to_applied: Histogram,
     commit_to_runtime: Family<WaveLabel, Histogram>,
     last_applied: Family<SourceLabel, Gauge<f64, AtomicU64>>,
+    lease_holder: Family<HolderLabels, Gauge>,
+    lease_transitions: Family<LeaseLabel, Gauge>,
+    lease_remaining: Family<LeaseLabel, Gauge<f64, AtomicU64>>,
+    webhooks: Family<SourceResult, Counter>,
+}
+
+/// One lease as it is at the moment of a scrape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaseMeasure<'a> {
+    /// Its name.
+    pub lease: &'a str,
+    /// Who holds it, as the lease says; none when nobody does.
+    pub holder: Option<&'a str>,
+    /// How often it was taken.
+    pub transitions: i32,
+    /// How long this process may act if it is not renewed any more; zero when it does not hold it.
+    pub remaining: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,6 +75,17 @@ struct HoldLabels {
     reason: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeaseLabel {
+    lease: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HolderLabels {
+    lease: String,
+    holder: String,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
@@ -79,8 +108,13 @@ impl Metrics {
             commit_to_applied: commit_histogram(),
             commit_to_runtime: Family::new_with_constructor(commit_histogram),
             last_applied: Family::default(),
+            lease_holder: Family::default(),
+            lease_transitions: Family::default(),
+            lease_remaining: Family::default(),
+            webhooks: Family::default(),
         };
         metrics.register();
+        metrics.register_leases();
         metrics
     }
 
@@ -127,10 +161,62 @@ impl Metrics {
             self.last_applied.clone(),
         );
         registry.register(
+            "webhook_deliveries",
+            "Webhook deliveries by what became of them; without a source where nobody has the path",
+            self.webhooks.clone(),
+        );
+        registry.register(
             "build",
             "The version that runs",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
+    }
+
+    fn register_leases(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "lease_holder",
+            "Who holds the lease, as this replica sees it",
+            self.lease_holder.clone(),
+        );
+        registry.register(
+            "lease_transitions",
+            "How often the lease was taken",
+            self.lease_transitions.clone(),
+        );
+        registry.register_with_unit(
+            "lease_remaining",
+            "How long this replica may act if it can not renew the lease any more; 0 while it stands by",
+            Unit::Seconds,
+            self.lease_remaining.clone(),
+        );
+    }
+
+    /// Measures a lease.
+    pub fn lease(&self, measure: &LeaseMeasure<'_>) {
+        let lease = || LeaseLabel {
+            lease: measure.lease.to_owned(),
+        };
+        self.lease_holder.clear();
+        if let Some(holder) = measure.holder {
+            let labels = HolderLabels {
+                lease: measure.lease.to_owned(),
+                holder: holder.to_owned(),
+            };
+            self.lease_holder.get_or_create(&labels).set(1);
+        }
+        self.lease_transitions
+            .get_or_create(&lease())
+            .set(measure.transitions.into());
+        self.lease_remaining
+            .get_or_create(&lease())
+            .set(measure.remaining.as_secs_f64());
+    }
+
+    /// Forgets the gauges of all sources, when this replica does not follow them any more: another one's are right.
+    pub fn stands_by(&self) {
+        self.holds.clear();
+        self.last_applied.clear();
     }
 
     /// Counts a fetch.
@@ -145,6 +231,15 @@ impl Metrics {
             result: result.to_owned(),
         };
         self.fetches.get_or_create(&labels).inc();
+    }
+
+    /// Counts a webhook delivery; without a source when nobody has its path.
+    pub fn webhook_delivered(&self, source: Option<&SourceName>, result: &str) {
+        let labels = SourceResult {
+            source: source.map_or_else(String::new, ToString::to_string),
+            result: result.to_owned(),
+        };
+        self.webhooks.get_or_create(&labels).inc();
     }
 
     /// Counts a pass with all that it did, from its report and the statuses before and after it.

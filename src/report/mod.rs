@@ -14,10 +14,11 @@ mod tests;
 mod text;
 mod verdict;
 
-pub use audit::{AuditLog, Origin};
-pub use conditions::{source_status, source_suspended, target_status};
+pub use audit::{AuditLog, Decided, DecisionAction, Origin};
+pub use conditions::{created_jobs, source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
-pub use metrics::Metrics;
+pub use metrics::{LeaseMeasure, Metrics};
 pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};
 pub use runtimes::{RuntimeState, RuntimesReport, target_blocked, target_observed};
+pub use text::{bounded, failed_to};
 pub use verdict::needs_person;

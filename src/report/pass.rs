@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::runtimes::RuntimesReport;
 use crate::desired::Desired;
 use crate::execute;
-use crate::model::api::ConditionReason;
+use crate::model::api::{Claim, ConditionReason};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{ObjectKey, Revision, SourceName};
 use crate::plan::{Plan, Why};
@@ -34,12 +34,16 @@ pub struct PassReport<'a> {
     /// The plan that was left after everything possible was done, where the pass came that far. It knows what failed: such an
     /// object is held until it is due again.
     pub plan: Option<&'a Plan>,
+    /// What other sources want of what this one owns.
+    pub claims: &'a [Claim],
     /// What was done, in order.
     pub effects: &'a [Effect],
     /// How the runtimes of the source stand; none on a runtime, and where the source has none.
     pub runtimes: Option<&'a RuntimesReport>,
     /// Why the pass ended early, as a fragment that completes "failed to …".
     pub failed: Option<&'a str>,
+    /// Whether the process was told to stop before the pass had ended.
+    pub stopped: bool,
     /// When the pass started.
     pub started: Timestamp,
     /// When it ended.
@@ -47,7 +51,7 @@ pub struct PassReport<'a> {
 }
 
 /// A fetch that did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FetchFailure {
     /// What went wrong, as a lowercase fragment without any credential.
     pub message: String,
@@ -57,6 +61,8 @@ pub struct FetchFailure {
     pub retryable: bool,
     /// The commit that a branch was rewound to, where following it waits for an approval.
     pub rewound_to: Option<String>,
+    /// Whether the revision was read, but is not signed as it has to be.
+    pub unverified: bool,
 }
 
 /// One thing that was done on the cluster, or tried.
@@ -108,12 +114,23 @@ impl PassReport<'_> {
 
     /// Returns how many objects of the source are as git wants them; none where nothing could be planned.
     pub fn objects_in_step(&self) -> Option<usize> {
-        Some(self.plan?.unchanged)
+        let plan = self.plan.filter(|_| !self.is_withdrawal())?;
+        Some(plan.unchanged)
+    }
+
+    /// Returns whether the source is being deleted, and what it has applied with it.
+    pub fn is_withdrawal(&self) -> bool {
+        self.desired.is_some_and(|desired| desired.withdrawn)
     }
 
     /// Returns how many actions are left, since the process was told to stop or had no more patience.
     pub fn unfinished(&self) -> usize {
         self.plan.map_or(0, |plan| plan.actions().count())
+    }
+
+    /// Returns whether the pass came to its end, whatever that was like.
+    pub fn is_finished(&self) -> bool {
+        self.failed.is_none() && !self.stopped
     }
 
     /// Returns whether the revision is on the cluster as a whole: nothing invalid, held, waiting or left.
@@ -134,6 +151,8 @@ impl FetchFailure {
     pub fn reason(&self) -> ConditionReason {
         if self.rewound_to.is_some() {
             ConditionReason::Rewound
+        } else if self.unverified {
+            ConditionReason::SignatureRefused
         } else if self.retryable {
             ConditionReason::FetchFailed
         } else {

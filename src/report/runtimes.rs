@@ -27,6 +27,8 @@ pub enum RuntimeState {
 /// How all runtimes of a source stand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimesReport {
+    /// Whether it is known which runtimes there are; before that, nothing may be said of all.
+    pub listed: bool,
     /// The runtimes by name.
     pub states: BTreeMap<String, RuntimeState>,
     /// How many may be unreachable.
@@ -55,6 +57,10 @@ impl RuntimesReport {
 
     /// Returns `CatalogSynced`.
     pub(super) fn catalog_synced(&self) -> Words {
+        if !self.listed {
+            let message = "it is not known yet which runtimes there are".to_owned();
+            return (Unknown, Reason::Behind, message);
+        }
         let total = counted(self.states.len(), "runtime");
         let held = self.named(|state| match state {
             RuntimeState::Held(why) => Some(why),
@@ -168,6 +174,7 @@ mod tests {
             .iter()
             .map(|(name, state)| ((*name).to_owned(), state.clone()));
         RuntimesReport {
+            listed: true,
             states: states.collect(),
             tolerated,
         }

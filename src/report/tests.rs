@@ -8,7 +8,8 @@ use rstest::rstest;
 use super::*;
 use crate::desired::{Catalog, Desired, RepositorySettings, Unread};
 use crate::model::api::{
-    ConditionType as Type, ReleaseSourceStatus, TargetStatus, find, status_differs,
+    Claim, ConditionStatus, ConditionType as Type, ReleaseSourceStatus, TargetStatus, find,
+    status_differs,
 };
 use crate::model::limits::CONDITION_MESSAGE_MAX;
 use crate::model::snapshot::CommitInfo;
@@ -26,7 +27,9 @@ struct Pass {
     desired: Desired,
     plan: Plan,
     effects: Vec<Effect>,
+    claims: Vec<Claim>,
     failed: Option<String>,
+    stopped: bool,
     started: i64,
 }
 
@@ -51,6 +54,7 @@ impl Pass {
                 catalog: Catalog::default(),
                 diagnostics: Vec::new(),
                 diagnostics_omitted: 0,
+                withdrawn: false,
             },
             plan: Plan {
                 kept: Vec::new(),
@@ -59,12 +63,16 @@ impl Pass {
                 revision: revision.clone(),
                 phases: Vec::new(),
                 holds: Vec::new(),
+                jobs: crate::plan::Jobs::new(),
+                conflicts: Vec::new(),
                 pending: None,
                 unchanged: 42,
                 unhealthy: Vec::new(),
             },
             effects: Vec::new(),
+            claims: Vec::new(),
             failed: None,
+            stopped: false,
             started: 1_000,
             source,
             revision,
@@ -89,7 +97,9 @@ impl Pass {
             plan: Some(&self.plan),
             effects: &self.effects,
             runtimes: None,
+            claims: &self.claims,
             failed: self.failed.as_deref(),
+            stopped: self.stopped,
             started: at(self.started),
             ended: at(self.started + 2),
         }
@@ -142,7 +152,7 @@ fn refused(retryable: bool) -> FetchFailure {
         message: "the server answered 403".to_owned(),
         help: Some("check the Secret `git-credentials`".to_owned()),
         retryable,
-        rewound_to: None,
+        ..FetchFailure::default()
     }
 }
 
@@ -423,6 +433,54 @@ fn a_pass_that_was_stopped_is_not_one_that_is_done() {
         ("Progressing", "applying main@0123456789: 1 action to go")
     );
     assert_eq!(status.last_applied_revision, None);
+    let pruned = find(&status.conditions, Type::Pruned).unwrap();
+    assert_eq!(
+        (pruned.status, pruned.message.as_str()),
+        (ConditionStatus::Unknown, "1 action to go")
+    );
+    let applied = find(&status.conditions, Type::Applied).unwrap();
+    assert_eq!(applied.status, ConditionStatus::True);
+}
+
+#[rstest]
+#[case::finished(|_: &mut Pass| {}, Some("now"))]
+#[case::not_fetched(|pass: &mut Pass| pass.fetched = Err(refused(true)), Some("now"))]
+#[case::failed(|pass: &mut Pass| pass.failed = Some("reach the cluster".to_owned()), None)]
+#[case::stopped(|pass: &mut Pass| pass.stopped = true, None)]
+fn a_request_is_handled_when_its_pass_has_ended(
+    #[case] change: fn(&mut Pass),
+    #[case] handled: Option<&str>,
+) {
+    let pass = Pass::quiet().with(change);
+    let report = PassReport {
+        requested_at: Some("now"),
+        ..pass.report()
+    };
+    let status = source_status(&ReleaseSourceStatus::default(), &report);
+    assert_eq!(status.last_handled_reconcile_at.as_deref(), handled);
+}
+
+#[test]
+fn an_owner_says_that_another_source_wants_what_it_has_and_stays_applied() {
+    let pass = Pass::quiet().with(|pass| {
+        pass.claims.push(Claim {
+            object: "ConfigMap apps/a".to_owned(),
+            by: "other".to_owned(),
+        });
+    });
+    let status = source_status(&ReleaseSourceStatus::default(), &pass.report());
+    let (reason, message) = ready(&status);
+    assert_eq!(reason, "Conflict");
+    assert!(
+        message.contains("ConfigMap apps/a (source `other`)"),
+        "{message}"
+    );
+    assert_eq!(status.holds[0].reason, "Conflict");
+    assert_eq!(
+        status.last_applied_revision,
+        Some(pass.revision.to_string())
+    );
+    assert!(find(&status.conditions, Type::Stalled).is_some());
 }
 
 #[test]

@@ -9,7 +9,7 @@ const SHORT_HASH: usize = 10;
 
 /// Returns the text on one line and within a number of bytes. Names and errors come from outside: control characters and
 /// changes of direction would let them repaint a terminal.
-pub(super) fn bounded(text: &str, bytes_max: usize) -> String {
+pub fn bounded(text: &str, bytes_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes_max));
     for word in text.split(|c: char| c.is_control() || c.is_whitespace() || turns_text(c)) {
         if word.is_empty() {
@@ -29,6 +29,40 @@ pub(super) fn bounded(text: &str, bytes_max: usize) -> String {
         }
     }
     line
+}
+
+/// Returns a text whose lines stay lines, each as [`bounded`] has it but indented as it was, so that lines for a file can be
+/// pasted. What is beyond the number of bytes is cut off at the end of a line, where there is more than one.
+pub(super) fn bounded_lines(text: &str, bytes_max: usize) -> String {
+    let mut kept = String::new();
+    for line in text.lines() {
+        let room = bytes_max.saturating_sub(kept.len() + 1);
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let words = bounded(line, room.saturating_sub(indent).max('…'.len_utf8()));
+        if words.is_empty() {
+            continue;
+        }
+        if kept.is_empty() {
+            kept = words;
+        } else if indent + words.len() <= room && !words.ends_with('…') {
+            kept = format!("{kept}\n{:indent$}{words}", "");
+        } else {
+            break;
+        }
+    }
+    kept
+}
+
+/// Returns the part of a message that stands on one line, for where there are no lines. A message may end with lines for a
+/// file; joined into one they would be of no use.
+pub(super) fn first_line(message: &str) -> String {
+    match message.split_once('\n') {
+        None => message.to_owned(),
+        Some((first, _)) => format!(
+            "{} (`fairway describe source` and `fairway plan` print the lines)",
+            first.trim_end_matches(':')
+        ),
+    }
 }
 
 /// Returns whether a character changes the direction of what follows (Unicode's explicit formatting characters).
@@ -76,11 +110,30 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
     }
 }
 
+/// Introduces what failed, unless it says so itself.
+pub fn failed_to(what: &str) -> String {
+    if what.starts_with("failed to ") {
+        what.to_owned()
+    } else {
+        format!("failed to {what}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn lines_for_a_file_stay_as_they_are_or_go_as_a_whole() {
+        let text =
+            "announce it:\nremovals:\n  - component: components/a\n  - component: components/b";
+        assert_eq!(bounded_lines(text, 400), text);
+        let short = "announce it:\nremovals:\n  - component: components/a";
+        assert_eq!(bounded_lines(text, 60), short);
+        assert!(first_line(text).starts_with("announce it (`fairway describe"));
+    }
 
     proptest! {
         #[test]
@@ -88,6 +141,13 @@ mod tests {
             let line = bounded(&text, bytes_max);
             prop_assert!(line.len() <= bytes_max);
             prop_assert!(!line.chars().any(|c| c.is_control() || turns_text(c)));
+        }
+
+        #[test]
+        fn any_lines_stay_within_their_bytes(text in any::<String>(), bytes_max in 3..200_usize) {
+            let lines = bounded_lines(&text, bytes_max);
+            prop_assert!(lines.len() <= bytes_max, "{} > {bytes_max}", lines.len());
+            prop_assert!(!lines.chars().any(|c| (c.is_control() && c != '\n') || turns_text(c)));
         }
 
         #[test]

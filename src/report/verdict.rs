@@ -2,7 +2,7 @@
 
 use super::pass::PassReport;
 use super::runtimes::{RuntimesReport, Words};
-use super::text::{counted, short, some_of, with_author};
+use super::text::{counted, failed_to, first_line, short, some_of, with_author};
 use crate::model::api::ConditionReason as Reason;
 use crate::model::api::ConditionStatus::{self, False, True, Unknown};
 use crate::model::{Diagnostic, Hold, HoldReason, Severity};
@@ -82,16 +82,26 @@ fn reason(report: &PassReport<'_>) -> (ConditionStatus, Reason) {
         return (Unknown, Reason::Retrying);
     };
     let pending = plan.pending.is_some();
+    if desired.withdrawn {
+        let reason = if pending {
+            Reason::ApprovalNeeded
+        } else {
+            Reason::Deleting
+        };
+        return (False, reason);
+    }
     if !desired.is_valid() || holds(report, pending).next().is_some() {
         (False, Reason::PartiallyApplied)
     } else if failed(report).next().is_some() {
         (False, Reason::ApplyFailed)
     } else if pending {
         (False, Reason::ApprovalNeeded)
-    } else if plan.unhealthy.is_empty() && report.unfinished() == 0 {
+    } else if !plan.unhealthy.is_empty() || report.unfinished() > 0 {
+        (Unknown, Reason::Progressing)
+    } else if report.claims.is_empty() {
         (True, Reason::Synced)
     } else {
-        (Unknown, Reason::Progressing)
+        (False, Reason::Conflict)
     }
 }
 
@@ -125,7 +135,8 @@ pub fn needs_person(hold: &Hold) -> bool {
         | HoldReason::VersionChanged
         | HoldReason::ApprovalNeeded
         | HoldReason::InUse
-        | HoldReason::Rewound => true,
+        | HoldReason::Rewound
+        | HoldReason::Suspended => true,
         HoldReason::KindUnknown
         | HoldReason::Unobserved
         | HoldReason::DependencyNotReady
@@ -137,6 +148,10 @@ pub fn needs_person(hold: &Hold) -> bool {
 }
 
 fn message(report: &PassReport<'_>, reason: Reason) -> String {
+    if report.is_withdrawal() {
+        let problems = problems(report).unwrap_or_else(|| "deleting what was applied".to_owned());
+        return format!("the source is being deleted: {problems}");
+    }
     let Some(revision) = report.revision else {
         return problems(report).unwrap_or_else(|| "no revision was read yet".to_owned());
     };
@@ -172,7 +187,7 @@ fn problems(report: &PassReport<'_>) -> Option<String> {
         parts.push(format!("failed to fetch: {failure}"));
     }
     if let Some(failed) = report.failed {
-        parts.push(format!("failed to {failed}"));
+        parts.push(failed_to(failed));
     }
     parts.extend(invalid(report));
     if let Some(plan) = report.plan {
@@ -205,6 +220,18 @@ fn problems(report: &PassReport<'_>) -> Option<String> {
                     "wait"
                 },
                 some_of(pending.reasons.len(), pending.reasons.iter().cloned())
+            ));
+        }
+        if !report.claims.is_empty() {
+            let each = report
+                .claims
+                .iter()
+                .map(|claim| format!("{} (source `{}`)", claim.object, claim.by));
+            parts.push(format!(
+                "{} wanted by another source as well: {}; it stays as this one has it, until one of the two repositories \
+                 gives it up",
+                counted(report.claims.len(), "object"),
+                some_of(report.claims.len(), each)
             ));
         }
         if report.unfinished() > 0 {
@@ -240,7 +267,7 @@ pub(super) fn invalid(report: &PassReport<'_>) -> Option<String> {
     let words: Vec<String> = errors
         .iter()
         .map(|error| match &error.help {
-            Some(help) => format!("{error} ({help})"),
+            Some(help) => format!("{error} ({})", first_line(help)),
             None => error.to_string(),
         })
         .chain(unread.map(|unread| format!("{}: {}", unread.place, unread.reason)))
@@ -282,8 +309,9 @@ pub(super) fn failed<'a>(report: &PassReport<'a>) -> impl Iterator<Item = &'a Ho
 
 /// Returns a hold in words.
 pub(super) fn hold_words(hold: &Hold) -> String {
+    let message = first_line(&hold.message);
     match &hold.place {
-        Some(place) => format!("{} ({place}): {}", hold.what, hold.message),
-        None => format!("{}: {}", hold.what, hold.message),
+        Some(place) => format!("{} ({place}): {message}", hold.what),
+        None => format!("{}: {message}", hold.what),
     }
 }

@@ -1,8 +1,14 @@
 //! What a source shows to its git server. It never shows up anywhere else.
 
 use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
 
 use super::error::SourceError;
+use super::ssh;
 use super::trust::CertificateAuthorities;
 
 /// How a source signs in, and whom it trusts. `Debug` says which parts are set, never their values.
@@ -13,7 +19,7 @@ pub struct Credentials {
 }
 
 #[derive(Clone, Default)]
-pub(super) enum Login {
+enum Login {
     #[default]
     Anonymous,
     Basic {
@@ -21,6 +27,7 @@ pub(super) enum Login {
         password: String,
     },
     Bearer(String),
+    Ssh(Arc<ssh::Login>),
 }
 
 impl Credentials {
@@ -54,6 +61,28 @@ impl Credentials {
         })
     }
 
+    /// Signs in over ssh with a private key in OpenSSH's or PEM form, with its public key where that cannot be derived, and its
+    /// passphrase where it has one. `known_hosts` lists the hosts that may be talked to.
+    ///
+    /// # Errors
+    ///
+    /// When the key lacks its passphrase or is none, or when `known_hosts` cannot be read.
+    pub fn ssh(
+        identity: impl Into<String>,
+        public: Option<String>,
+        passphrase: Option<String>,
+        known_hosts: &str,
+    ) -> Result<Self, SourceError> {
+        let passphrase = passphrase
+            .map(|text| checked("password", text))
+            .transpose()?;
+        let login = ssh::Login::new(identity.into(), public, passphrase, known_hosts)?;
+        Ok(Self {
+            login: Login::Ssh(Arc::new(login)),
+            authorities: None,
+        })
+    }
+
     /// Trusts these authorities beside the system's.
     #[must_use]
     pub fn trusting(mut self, authorities: CertificateAuthorities) -> Self {
@@ -61,8 +90,30 @@ impl Credentials {
         self
     }
 
-    pub(super) fn login(&self) -> &Login {
-        &self.login
+    /// Returns what goes into the header `Authorization`, marked as a secret.
+    pub(super) fn authorization(&self) -> Option<HeaderValue> {
+        let text = match &self.login {
+            Login::Anonymous | Login::Ssh(_) => return None,
+            Login::Basic { username, password } => {
+                format!(
+                    "Basic {}",
+                    STANDARD.encode(format!("{username}:{password}"))
+                )
+            }
+            Login::Bearer(token) => format!("Bearer {token}"),
+        };
+        let mut value = HeaderValue::try_from(text)
+            .expect("control characters were refused when the credentials were made");
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// Returns what signs in over ssh.
+    pub(super) fn ssh_login(&self) -> Option<&Arc<ssh::Login>> {
+        match &self.login {
+            Login::Ssh(login) => Some(login),
+            Login::Anonymous | Login::Basic { .. } | Login::Bearer(_) => None,
+        }
     }
 
     pub(super) fn authorities(&self) -> Option<&CertificateAuthorities> {
@@ -72,7 +123,7 @@ impl Credentials {
     /// Takes secrets out of a text that came from outside, and makes it one short line.
     pub(super) fn redact(&self, text: &str) -> String {
         let secret = match &self.login {
-            Login::Anonymous => "",
+            Login::Anonymous | Login::Ssh(_) => "",
             Login::Basic { password, .. } => password,
             Login::Bearer(token) => token,
         };
@@ -106,6 +157,7 @@ impl fmt::Debug for Credentials {
             Login::Anonymous => "anonymous",
             Login::Basic { .. } => "basic",
             Login::Bearer(_) => "bearer",
+            Login::Ssh(_) => "ssh",
         };
         f.debug_struct("Credentials")
             .field("login", &login)
@@ -122,6 +174,9 @@ mod tests {
     fn secrets_show_neither_in_debug_nor_in_redacted_text() {
         let credentials = Credentials::basic("ci", "hunter2").unwrap();
         assert!(!format!("{credentials:?}").contains("hunter2"));
+        let header = credentials.authorization();
+        assert_eq!(format!("{header:?}"), "Some(Sensitive)");
+        assert_eq!(header.unwrap(), "Basic Y2k6aHVudGVyMg==");
         assert_eq!(
             credentials.redact("remote said\r\n: hunter2 is wrong\n"),
             "remote said  : [redacted] is wrong"

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use git2::ErrorClass;
+use super::verify::Refusal;
 
 /// Why a source has no new revision. The last good one stays readable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +20,14 @@ pub enum SourceError {
         /// What was asked for.
         reference: String,
     },
+    /// The range of versions cannot be read.
+    #[error("`{range}` is not a range of versions: {reason}")]
+    RangeInvalid {
+        /// What was given.
+        range: String,
+        /// Why.
+        reason: String,
+    },
     /// A commit is written as forty hexadecimal digits.
     #[error("`{text}` is not the full id of a commit")]
     CommitInvalid {
@@ -33,6 +41,40 @@ pub enum SourceError {
     Credentials {
         /// The key.
         key: &'static str,
+    },
+    /// What signs in over ssh, or says whom to trust, cannot be used.
+    #[error("the key `{key}` of the credentials cannot be used for ssh: {reason}")]
+    SshKeys {
+        /// The key of the Secret.
+        key: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing vouches for the host.
+    #[error("the ssh host {host} is not listed in `known_hosts`; it shows {offered}")]
+    HostKeyUnknown {
+        /// Host and port.
+        host: String,
+        /// Kind and fingerprint of its key.
+        offered: String,
+    },
+    /// The host shows another key than the known ones.
+    #[error("the ssh host {host} shows {offered}, but `known_hosts` lists {known}")]
+    HostKeyChanged {
+        /// Host and port.
+        host: String,
+        /// Kind and fingerprint of its key.
+        offered: String,
+        /// Kinds and fingerprints of the known ones.
+        known: String,
+    },
+    /// The host shows a key that must not be used any more.
+    #[error("the ssh host {host} shows {offered}, which `known_hosts` marks as revoked")]
+    HostKeyRevoked {
+        /// Host and port.
+        host: String,
+        /// Kind and fingerprint of its key.
+        offered: String,
     },
     /// The bundle of own certificate authorities cannot be used.
     #[error("the key `ca.crt` of the credentials cannot be used: {reason}")]
@@ -111,6 +153,16 @@ pub enum SourceError {
         reference: String,
         /// The repository.
         url: String,
+    },
+    /// No tag is inside the range.
+    #[error("no tag in {url} is in the range `{range}`: {nearest}")]
+    NoTagInRange {
+        /// The range.
+        range: String,
+        /// The repository.
+        url: String,
+        /// What is there instead, in words.
+        nearest: String,
     },
     /// A tag may point at anything.
     #[error("{reference} points at a {kind}, not at a commit")]
@@ -208,6 +260,32 @@ pub enum SourceError {
         /// The other.
         other: String,
     },
+    /// The files that say who may sign cannot be used.
+    #[error("the key `{key}` of the allowed signers cannot be used: {reason}")]
+    Signers {
+        /// The key of the Secret.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// A signature is missing or not good.
+    #[error("{what} is refused: {refusal}")]
+    SignatureRefused {
+        /// The commit or tag.
+        what: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Each commit has to be signed, and there are too many of them at once.
+    #[error(
+        "there are more than {limit} commits since {from} whose signatures would have to be verified"
+    )]
+    TooManyCommits {
+        /// The limit.
+        limit: usize,
+        /// The commit that was accepted last.
+        from: String,
+    },
     /// Anything else that the git library reports.
     #[error("git reports: {detail}")]
     Other {
@@ -253,9 +331,17 @@ impl SourceError {
             self,
             Self::Url { .. }
                 | Self::ReferenceInvalid { .. }
+                | Self::RangeInvalid { .. }
                 | Self::CommitInvalid { .. }
                 | Self::Credentials { .. }
                 | Self::Authorities { .. }
+                | Self::SshKeys { .. }
+                | Self::HostKeyUnknown { .. }
+                | Self::HostKeyChanged { .. }
+                | Self::HostKeyRevoked { .. }
+                | Self::Signers { .. }
+                | Self::SignatureRefused { .. }
+                | Self::TooManyCommits { .. }
         )
     }
 
@@ -263,14 +349,41 @@ impl SourceError {
     pub fn help(&self) -> String {
         let text = match self {
             Self::Url { .. } => {
-                "Write the URL as https://HOST/PATH; credentials belong into the Secret that `secretRef` names."
+                "Write the URL as https://HOST/PATH or ssh://git@HOST/PATH; credentials belong into the Secret that `secretRef` names."
             }
             Self::ReferenceInvalid { .. } => "Write the short name, as `main` or `v1.2.3`.",
+            Self::RangeInvalid { .. } => {
+                "Write it as `^1.4` or `>=1.4.0, <2.0.0`: comparators with commas between them, without `v` and `||`."
+            }
+            Self::NoTagInRange { .. } => {
+                "Push such a tag, or change the range; a pre-release is in it only where the range names one of that version, as `>=2.0.0-rc.1`. What was applied last stays."
+            }
             Self::CommitInvalid { .. } => {
                 "Write all forty hexadecimal digits, as `git rev-parse` prints them."
             }
             Self::Credentials { .. } => {
                 "Create the Secret without the line break, for instance with `printf %s` instead of `echo`."
+            }
+            Self::SshKeys { .. } => {
+                "The Secret that `secretRef` names needs the keys `identity` (a private key without or with its passphrase in `password`) and `known_hosts`, as `ssh-keygen` and `ssh-keyscan` write them."
+            }
+            Self::Signers { .. } => {
+                "The Secret that `verify.secretRef` names holds `allowed_signers` in git's format, OpenPGP certificates in files `*.asc`, or both."
+            }
+            Self::SignatureRefused { .. } => {
+                "What was applied last stays. Push what an allowed signer has signed, or change the Secret that `verify.secretRef` names if this signer is to be allowed."
+            }
+            Self::TooManyCommits { .. } => {
+                "Look at them yourself, set `verify.mode` to Head until they are applied, and then back to EachCommit."
+            }
+            Self::HostKeyUnknown { .. } => {
+                "Compare the fingerprint with the one that the host's operator publishes; if it is the same, add the line that `ssh-keyscan` prints to `known_hosts`."
+            }
+            Self::HostKeyChanged { .. } => {
+                "Compare both with what the host's operator publishes. If the host has a new key, replace its line in `known_hosts`; if not, somebody stands between: do not."
+            }
+            Self::HostKeyRevoked { .. } => {
+                "Do not use this host before its operator has given it a new key."
             }
             Self::Authorities { .. } => {
                 "Put certificates in PEM form into `ca.crt`: the authority and every intermediate one."
@@ -282,7 +395,7 @@ impl SourceError {
                 "The server or the line is slow. It is tried again; if it persists, look at the server's health."
             }
             Self::Unauthorized { .. } => {
-                "Check `username` and `password`, or `bearerToken`, of the Secret that `secretRef` names: the token may have expired."
+                "Check `username` and `password`, or `bearerToken`, of the Secret that `secretRef` names, for ssh `identity`: a token may have expired, or a key may not be registered with the server."
             }
             Self::Forbidden { .. } => {
                 "Give the account or token the right to read this repository."
@@ -310,7 +423,9 @@ impl SourceError {
             Self::PackBroken { .. } => {
                 "The mirror is as it was before. It is tried again; if it persists, run `git fsck` on the server."
             }
-            Self::DiskFull { .. } => "Give the volume more room.",
+            Self::DiskFull { .. } => {
+                "Give the volume more room. What was read last stays; it is tried again."
+            }
             Self::Storage { .. } => {
                 "Check that the directory exists and belongs to the user that runs this process."
             }
@@ -334,47 +449,5 @@ impl SourceError {
             Self::Other { .. } => "It is tried again; if it persists, please report it.",
         };
         text.to_owned()
-    }
-
-    /// Translates an error from work on a local repository that has no better name.
-    pub(super) fn from_local(error: &git2::Error) -> Self {
-        Self::Other {
-            detail: error.message().to_owned(),
-        }
-    }
-
-    /// Translates an error from reading or writing below a directory.
-    pub(super) fn from_storage(directory: &std::path::Path, detail: &str) -> Self {
-        if ["No space left", "quota exceeded", "File too large"]
-            .iter()
-            .any(|sign| detail.contains(sign))
-        {
-            return Self::DiskFull {
-                directory: directory.to_owned(),
-            };
-        }
-        Self::Storage {
-            directory: directory.to_owned(),
-            detail: detail.to_owned(),
-        }
-    }
-
-    /// Translates an error from reading what a mirror should hold: anything but the file system means damage.
-    pub(super) fn from_mirror(directory: &std::path::Path, error: &git2::Error) -> Self {
-        let refused = [
-            "denied",
-            "Read-only",
-            "No space left",
-            "Too many open files",
-        ]
-        .iter()
-        .any(|sign| error.message().contains(sign));
-        if error.class() == ErrorClass::Os && refused {
-            return Self::from_storage(directory, error.message());
-        }
-        Self::MirrorCorrupt {
-            directory: directory.to_owned(),
-            detail: error.message().to_owned(),
-        }
     }
 }

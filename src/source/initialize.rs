@@ -5,12 +5,11 @@ use std::sync::OnceLock;
 use git2::{ConfigLevel, opts};
 
 use super::error::SourceError;
-use crate::model::limits;
+use super::smart;
 
-/// Sets the process-wide options of libgit2: time limits, and that no configuration from outside is read.
+/// Sets the process-wide options of libgit2: our own https below it, and that no configuration from outside is read.
 ///
-/// Must be called first thing in `main`, before other threads run; later calls do nothing. libgit2's start also points
-/// OpenSSL to the system's certificates (by `SSL_CERT_FILE` and `SSL_CERT_DIR`, unless they are set).
+/// Must be called first thing in `main`, before other threads run; later calls do nothing.
 ///
 /// # Errors
 ///
@@ -27,12 +26,10 @@ pub fn initialize() -> Result<(), SourceError> {
               they are written once here, before any thread could read them"
 )]
 fn set_options() -> Result<(), git2::Error> {
-    let milliseconds =
-        |time: std::time::Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: called once, before other threads use libgit2, as the documentation of `initialize` demands.
     unsafe {
-        opts::set_server_timeout_in_milliseconds(milliseconds(limits::GIT_SERVER_TIMEOUT))?;
-        opts::set_server_connect_timeout_in_milliseconds(milliseconds(limits::CONNECT_DEADLINE))?;
+        smart::register()?;
+        super::ssh::register()?;
         // A volume in a pod, or a checkout in CI, often belongs to another user. The check protects git programs that run
         // what a repository's configuration names; libgit2 runs nothing.
         opts::set_verify_owner_validation(false)?;

@@ -1,23 +1,29 @@
 //! The bare mirror of one repository: fetches what has moved, and hands out snapshots.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, TryLockError, mpsc};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, mpsc};
 use std::time::Instant;
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::Repository;
 use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::blobs::GitBlobs;
 use super::credentials::Credentials;
+use super::disk::{aside, count_packs, fresh, open_or_create, remove_directory};
 use super::error::SourceError;
+use super::https::Connections;
 use super::local::commit_info;
+use super::range;
 use super::reference::{CommitId, Reference};
+use super::stored;
+use super::transport::Conversation;
 pub use super::transport::MirrorLimits;
-use super::transport::{Conversation, RemoteReference};
 use super::tree::{TreeError, TreeReader};
+use super::update::{Found, update};
 use super::url::SourceUrl;
-use crate::model::{BlobStore, Revision, Snapshot};
+use super::verify::Verification;
+use crate::model::{BlobStore, Revision, Snapshot, limits};
 
 /// The mirror of one repository, in a directory that no other process uses. Cheap to clone.
 ///
@@ -31,6 +37,7 @@ struct Inner {
     url: SourceUrl,
     limits: MirrorLimits,
     blobs: Arc<GitBlobs>,
+    connections: Connections,
     /// Held while a fetch runs.
     trees: Mutex<TreeReader>,
 }
@@ -45,6 +52,8 @@ pub struct FetchRequest {
     /// The commit that was applied last *from this reference*; none at the first time, or when the reference was changed by
     /// a person.
     pub last: Option<CommitId>,
+    /// The tag that `last` was found by, where the reference is a range.
+    pub last_tag: Option<String>,
 }
 
 /// What a fetch found.
@@ -54,8 +63,9 @@ pub enum Fetched {
     Unmoved(Snapshot),
     /// The reference points at a successor of the last commit, or there was none.
     Moved(Snapshot),
-    /// The reference points at a commit that does not contain the last one: somebody has rewritten or rewound it. To be held
-    /// until a person approves.
+    /// The branch points at a commit that does not contain the last one: somebody has rewritten or rewound it. Or the tag
+    /// points at another commit than before, or the highest tag in the range is not above the last one. To be held until a
+    /// person approves.
     Rewound {
         /// The last commit.
         from: CommitId,
@@ -88,6 +98,7 @@ impl Mirror {
             directory,
             url,
             limits,
+            connections: Connections::default(),
             trees: Mutex::default(),
         }))
     }
@@ -102,18 +113,38 @@ impl Mirror {
         request: FetchRequest,
         credentials: Credentials,
     ) -> Result<Fetched, SourceError> {
-        let (sender, receiver) = oneshot::channel();
-        let guard = self.start(request, credentials, move |result| {
+        request.reference.check()?;
+        self.run(move |inner, cancelled| inner.fetch(&request, &credentials, cancelled))
+            .await
+    }
+
+    /// Opens the revision that `request.last` names without asking the server, if this very source (URL, reference and path)
+    /// has once led to it; it is read as a whole first. None when it has not, as far as the mirror knows.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the mirror; nothing is changed in it.
+    pub async fn stored(&self, request: FetchRequest) -> Result<Option<Snapshot>, SourceError> {
+        self.run(move |inner, cancelled| inner.stored(&request, cancelled))
+            .await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner, &CancellationToken) -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let (sender, mut receiver) = oneshot::channel();
+        let guard = self.start(work, move |result| {
             // Nobody waits any more once the deadline has passed.
             drop(sender.send(result));
         })?;
-        let answer = tokio::time::timeout(self.0.limits.deadline, receiver).await;
-        drop(guard);
-        match answer {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(fetch_panicked()),
-            Err(_) => Err(self.timeout()),
+        if let Ok(answer) = tokio::time::timeout(self.0.limits.deadline, &mut receiver).await {
+            return answer.unwrap_or_else(|_| Err(fetch_panicked()));
         }
+        drop(guard);
+        // So that the next fetch does not find this one still under way.
+        drop(tokio::time::timeout(limits::FETCH_STOP_PATIENCE, receiver).await);
+        Err(self.timeout())
     }
 
     /// Does the same as [`Mirror::fetch`] without a runtime.
@@ -127,33 +158,58 @@ impl Mirror {
         credentials: Credentials,
     ) -> Result<Fetched, SourceError> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let guard = self.start(request, credentials, move |result| {
+        request.reference.check()?;
+        let work = move |inner: &Inner, cancelled: &CancellationToken| {
+            inner.fetch(&request, &credentials, cancelled)
+        };
+        let guard = self.start(work, move |result| {
             // Nobody waits any more once the deadline has passed.
             drop(sender.send(result));
         })?;
-        let answer = receiver.recv_timeout(self.0.limits.deadline);
-        drop(guard);
-        match answer {
+        match receiver.recv_timeout(self.0.limits.deadline) {
             Ok(result) => result,
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(fetch_panicked()),
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(self.timeout()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                drop(guard);
+                drop(receiver.recv_timeout(limits::FETCH_STOP_PATIENCE));
+                Err(self.timeout())
+            }
         }
     }
 
-    /// Starts a fetch on a thread of its own; dropping the guard makes the thread stop at the next byte.
-    fn start(
+    /// Checks the signatures of what was fetched.
+    ///
+    /// # Errors
+    ///
+    /// Names the first commit or tag whose signature is not good.
+    pub async fn verify(&self, verification: Verification) -> Result<(), SourceError> {
+        let mirror = self.clone();
+        tokio::task::spawn_blocking(move || mirror.verify_blocking(&verification))
+            .await
+            .unwrap_or_else(|_| Err(fetch_panicked()))
+    }
+
+    /// Does the same as [`Mirror::verify`] without a runtime.
+    ///
+    /// # Errors
+    ///
+    /// Names the first commit or tag whose signature is not good.
+    pub fn verify_blocking(&self, verification: &Verification) -> Result<(), SourceError> {
+        verification.run(&open_or_create(&self.0.directory)?)
+    }
+
+    /// Starts work on a thread of its own; dropping the guard makes the thread stop waiting for the server.
+    fn start<T>(
         &self,
-        request: FetchRequest,
-        credentials: Credentials,
-        done: impl FnOnce(Result<Fetched, SourceError>) + Send + 'static,
-    ) -> Result<CancelOnDrop, SourceError> {
-        request.reference.check()?;
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let guard = CancelOnDrop(Arc::clone(&cancelled));
+        work: impl FnOnce(&Inner, &CancellationToken) -> Result<T, SourceError> + Send + 'static,
+        done: impl FnOnce(Result<T, SourceError>) + Send + 'static,
+    ) -> Result<DropGuard, SourceError> {
+        let cancelled = CancellationToken::new();
+        let guard = cancelled.clone().drop_guard();
         let inner = Arc::clone(&self.0);
         std::thread::Builder::new()
             .name("git-fetch".to_owned())
-            .spawn(move || done(inner.fetch(&request, &credentials, &cancelled)))
+            .spawn(move || done(work(&inner, &cancelled)))
             .map_err(|error| SourceError::Other {
                 detail: format!("no thread for a fetch: {error}"),
             })?;
@@ -165,14 +221,6 @@ impl Mirror {
             host: self.0.url.host(),
             after: self.0.limits.deadline,
         }
-    }
-}
-
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -189,45 +237,84 @@ impl Inner {
         &self,
         request: &FetchRequest,
         credentials: &Credentials,
-        cancelled: &AtomicBool,
+        cancelled: &CancellationToken,
     ) -> Result<Fetched, SourceError> {
-        let mut trees = match self.trees.try_lock() {
-            Ok(trees) => trees,
-            Err(TryLockError::Poisoned(poisoned)) => {
-                let mut trees = poisoned.into_inner();
-                *trees = TreeReader::default();
-                trees
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(SourceError::Busy {
-                    host: self.url.host(),
-                });
-            }
-        };
+        let mut trees = self.turn()?;
         let conversation = Conversation {
             url: &self.url,
             credentials,
             limits: &self.limits,
             started: Instant::now(),
             cancelled,
+            connections: &self.connections,
         };
+        let result = self.fetch_or_clone(request, &conversation, &mut trees);
+        if matches!(result, Err(SourceError::DiskFull { .. })) && self.directory.exists() {
+            // Neither half a clone nor a damaged mirror is worth the room that it takes.
+            drop(remove_directory(&fresh(&self.directory)));
+            drop(remove_directory(&aside(&self.directory)));
+        }
+        result
+    }
+
+    fn fetch_or_clone(
+        &self,
+        request: &FetchRequest,
+        conversation: &Conversation<'_>,
+        trees: &mut TreeReader,
+    ) -> Result<Fetched, SourceError> {
         if count_packs(&self.directory) > self.limits.packs_max {
-            let aside = self.clone_anew(request, &conversation)?;
+            let aside = self.clone_anew(request, conversation)?;
             remove_directory(&aside)
                 .map_err(|error| SourceError::from_storage(&aside, &error.to_string()))?;
         }
-        match self.attempt(request, &conversation, &mut trees) {
+        match self.attempt(request, conversation, trees) {
             Err(SourceError::MirrorCorrupt { .. }) => {
                 tracing::warn!(
                     mirror.directory = %self.directory.display(),
                     "the mirror is damaged; it is cloned anew"
                 );
                 *trees = TreeReader::default();
-                self.clone_anew(request, &conversation)?;
-                self.attempt(request, &conversation, &mut trees)
+                self.clone_anew(request, conversation)?;
+                self.attempt(request, conversation, trees)
             }
             result => result,
         }
+    }
+
+    /// Takes the turn of the one fetch at a time.
+    fn turn(&self) -> Result<MutexGuard<'_, TreeReader>, SourceError> {
+        match self.trees.try_lock() {
+            Ok(trees) => Ok(trees),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                let mut trees = poisoned.into_inner();
+                *trees = TreeReader::default();
+                Ok(trees)
+            }
+            Err(TryLockError::WouldBlock) => Err(SourceError::Busy {
+                host: self.url.host(),
+            }),
+        }
+    }
+
+    fn stored(
+        &self,
+        request: &FetchRequest,
+        cancelled: &CancellationToken,
+    ) -> Result<Option<Snapshot>, SourceError> {
+        let mut trees = self.turn()?;
+        let (Some(CommitId(commit)), true) = (request.last, self.directory.exists()) else {
+            return Ok(None);
+        };
+        let mirror = open_or_create(&self.directory)?;
+        if !stored::is_marked(&mirror, &self.url, request, CommitId(commit))? {
+            return Ok(None);
+        }
+        let label = request.last_tag.clone();
+        let label = label.unwrap_or_else(|| request.reference.label());
+        let snapshot = self.snapshot(&mirror, &Found { commit, label }, request, &mut trees)?;
+        stored::verify(&mirror, &snapshot, cancelled)?;
+        Ok(Some(snapshot))
     }
 
     fn attempt(
@@ -237,8 +324,13 @@ impl Inner {
         trees: &mut TreeReader,
     ) -> Result<Fetched, SourceError> {
         let mirror = open_or_create(&self.directory)?;
-        let commit = update(&mirror, &request.reference, conversation)?;
-        self.judge(&mirror, commit, request, trees)
+        let found = update(&mirror, &request.reference, conversation)?;
+        let commit = found.commit;
+        let fetched = self.judge(&mirror, &found, request, trees)?;
+        if !matches!(fetched, Fetched::Rewound { .. }) {
+            stored::mark(&mirror, &self.url, request, commit)?;
+        }
+        Ok(fetched)
     }
 
     /// Clones into a directory beside the mirror and puts it in its place once it is complete. Returns where the old one is
@@ -248,12 +340,7 @@ impl Inner {
         request: &FetchRequest,
         conversation: &Conversation<'_>,
     ) -> Result<PathBuf, SourceError> {
-        let beside = |suffix: &str| {
-            let mut name = self.directory.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let (fresh, aside) = (beside(".new"), beside(".old"));
+        let (fresh, aside) = (fresh(&self.directory), aside(&self.directory));
         let storage =
             |error: std::io::Error| SourceError::from_storage(&self.directory, &error.to_string());
         remove_directory(&fresh).map_err(storage)?;
@@ -271,32 +358,40 @@ impl Inner {
     fn judge(
         &self,
         mirror: &Repository,
-        commit: Oid,
+        found: &Found,
         request: &FetchRequest,
         trees: &mut TreeReader,
     ) -> Result<Fetched, SourceError> {
-        let snapshot = self.snapshot(mirror, commit, request, trees)?;
+        let snapshot = self.snapshot(mirror, found, request, trees)?;
         let Some(CommitId(last)) = request.last else {
             return Ok(Fetched::Moved(snapshot));
         };
-        if last == commit {
+        if last == found.commit {
             return Ok(Fetched::Unmoved(snapshot));
         }
-        // A commit that a person has named is what they want, wherever it stands.
-        if matches!(request.reference, Reference::Commit(_)) {
-            return Ok(Fetched::Moved(snapshot));
-        }
-        // The whole history of the reference is here: what is not part of it is no ancestor.
-        let descends = mirror.find_commit(last).is_ok()
-            && mirror
-                .graph_descendant_of(commit, last)
-                .map_err(|error| SourceError::from_mirror(&self.directory, &error))?;
-        Ok(if descends {
+        let forward = match &request.reference {
+            // The whole history of the branch is here: what is not part of it is no ancestor.
+            Reference::Branch(_) => {
+                mirror.find_commit(last).is_ok()
+                    && mirror
+                        .graph_descendant_of(found.commit, last)
+                        .map_err(|error| SourceError::from_mirror(&self.directory, &error))?
+            }
+            // Whoever names a tag means what it pointed at; also a later commit is another one.
+            Reference::Tag(_) => false,
+            Reference::Range(_) => {
+                let last_tag = request.last_tag.as_deref();
+                last_tag.is_some_and(|last| range::is_above(&found.label, last))
+            }
+            // A commit that a person has named is what they want, wherever it stands.
+            Reference::Commit(_) => true,
+        };
+        Ok(if forward {
             Fetched::Moved(snapshot)
         } else {
             Fetched::Rewound {
                 from: CommitId(last),
-                to: CommitId(commit),
+                to: CommitId(found.commit),
                 snapshot,
             }
         })
@@ -305,14 +400,14 @@ impl Inner {
     fn snapshot(
         &self,
         mirror: &Repository,
-        commit: Oid,
+        found: &Found,
         request: &FetchRequest,
         trees: &mut TreeReader,
     ) -> Result<Snapshot, SourceError> {
         let damaged = |error: &git2::Error| SourceError::from_mirror(&self.directory, error);
-        let revision = Revision::commit(request.reference.label(), &commit.to_string());
+        let revision = Revision::commit(found.label.clone(), &found.commit.to_string());
         let commit = mirror
-            .find_commit(commit)
+            .find_commit(found.commit)
             .map_err(|error| damaged(&error))?;
         let files = trees
             .files(mirror, commit.tree_id(), &request.path)
@@ -325,130 +420,5 @@ impl Inner {
             files,
             blobs: Arc::clone(&self.blobs) as Arc<dyn BlobStore>,
         })
-    }
-}
-
-// === the repository on disk ===
-
-fn open_or_create(directory: &Path) -> Result<Repository, SourceError> {
-    if directory.exists() {
-        return Repository::open_bare(directory)
-            .map_err(|error| SourceError::from_mirror(directory, &error));
-    }
-    Repository::init_bare(directory)
-        .map_err(|error| SourceError::from_storage(directory, error.message()))
-}
-
-/// Brings the reference up to date and returns the commit that it points at.
-fn update(
-    mirror: &Repository,
-    reference: &Reference,
-    conversation: &Conversation<'_>,
-) -> Result<Oid, SourceError> {
-    let (Some(remote_name), Some(mirror_name)) = (reference.remote_name(), reference.mirror_name())
-    else {
-        return update_commit(mirror, reference, conversation);
-    };
-    let spec = format!("+{remote_name}:{mirror_name}");
-    let listed = conversation.download(mirror, &[&spec])?;
-    let Some(found) = listed.iter().find(|found| found.name == remote_name) else {
-        return Err(not_found(&listed, reference, conversation));
-    };
-    keep(mirror, &mirror_name, found.object)?;
-    peel(mirror, found.object, reference)
-}
-
-/// A commit never moves: what is here needs no server. Few servers hand out commits by id, so all branches and tags come.
-fn update_commit(
-    mirror: &Repository,
-    reference: &Reference,
-    conversation: &Conversation<'_>,
-) -> Result<Oid, SourceError> {
-    let Reference::Commit(CommitId(commit)) = *reference else {
-        unreachable!("branches and tags have names")
-    };
-    if mirror.find_commit(commit).is_ok() {
-        return Ok(commit);
-    }
-    let specs = [
-        "+refs/heads/*:refs/fairway/heads/*",
-        "+refs/tags/*:refs/fairway/tags/*",
-    ];
-    let listed = conversation.download(mirror, &specs)?;
-    for found in &listed {
-        let Some(short) = found.name.strip_prefix("refs/") else {
-            continue;
-        };
-        let name = format!("refs/fairway/{short}");
-        let followed = short.starts_with("heads/") || short.starts_with("tags/");
-        // A server may list what is no valid name, as it does for the commit behind a tag.
-        if followed && git2::Reference::is_valid_name(&name) {
-            keep(mirror, &name, found.object)?;
-        }
-    }
-    match mirror.find_object(commit, None) {
-        Ok(_) => peel(mirror, commit, reference),
-        Err(_) => Err(not_found(&listed, reference, conversation)),
-    }
-}
-
-fn not_found(
-    listed: &[RemoteReference],
-    reference: &Reference,
-    conversation: &Conversation<'_>,
-) -> SourceError {
-    let url = conversation.url.to_string();
-    if listed.is_empty() {
-        return SourceError::RepositoryEmpty { url };
-    }
-    SourceError::ReferenceNotFound {
-        reference: reference.to_string(),
-        url,
-    }
-}
-
-fn keep(mirror: &Repository, name: &str, object: Oid) -> Result<(), SourceError> {
-    if mirror
-        .refname_to_id(name)
-        .is_ok_and(|known| known == object)
-    {
-        return Ok(());
-    }
-    mirror
-        .reference(name, object, true, "fetch")
-        .map(drop)
-        .map_err(|error| SourceError::from_mirror(mirror.path(), &error))
-}
-
-fn peel(mirror: &Repository, object: Oid, reference: &Reference) -> Result<Oid, SourceError> {
-    let damaged = |error: git2::Error| SourceError::from_mirror(mirror.path(), &error);
-    let object = mirror.find_object(object, None).map_err(damaged)?;
-    match object.peel(git2::ObjectType::Commit) {
-        Ok(commit) => Ok(commit.id()),
-        Err(error) if error.code() == ErrorCode::InvalidSpec || error.code() == ErrorCode::Peel => {
-            let end = object.peel(git2::ObjectType::Any).map_err(damaged)?;
-            let kind = end.kind().map_or("unknown object", |kind| kind.str());
-            Err(SourceError::NotACommit {
-                reference: reference.to_string(),
-                kind: kind.to_owned(),
-            })
-        }
-        Err(error) => Err(damaged(error)),
-    }
-}
-
-fn count_packs(directory: &Path) -> usize {
-    std::fs::read_dir(directory.join("objects/pack")).map_or(0, |entries| {
-        entries
-            .filter_map(Result::ok)
-            .filter(|entry| entry.path().extension().is_some_and(|end| end == "pack"))
-            .count()
-    })
-}
-
-fn remove_directory(directory: &Path) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }

@@ -11,15 +11,25 @@
 
 mod blobs;
 mod credentials;
+mod disk;
 mod error;
+mod exchange;
+mod https;
 mod initialize;
 mod local;
 mod mirror;
+mod range;
 mod reference;
+mod smart;
+mod ssh;
+mod stored;
+mod translation;
 mod transport;
 mod tree;
 mod trust;
+mod update;
 mod url;
+mod verify;
 mod watch;
 mod working_tree;
 
@@ -28,8 +38,10 @@ pub use error::{Origin, SourceError};
 pub use initialize::initialize;
 pub use local::LocalRepository;
 pub use mirror::{FetchRequest, Fetched, Mirror, MirrorLimits};
+pub use range::VersionRange;
 pub use reference::{CommitId, Reference};
 pub use trust::CertificateAuthorities;
 pub use url::SourceUrl;
+pub use verify::{Refusal, Signers, Verification, VerifyMode};
 pub use watch::Watch;
 pub use working_tree::WorkingTree;

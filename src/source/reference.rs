@@ -6,14 +6,17 @@ use std::str::FromStr;
 use git2::Oid;
 
 use super::error::SourceError;
+use super::range::VersionRange;
 
-/// The branch, tag or commit that a source follows.
+/// The branch, tag, range of tags or commit that a source follows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
     /// The tip of a branch, by its short name.
     Branch(String),
     /// What a tag points at, by its short name.
     Tag(String),
+    /// The tag with the highest version inside a range.
+    Range(VersionRange),
     /// One commit, reachable from a branch or tag.
     Commit(CommitId),
 }
@@ -24,7 +27,7 @@ impl Reference {
         match self {
             Self::Branch(name) => Some(format!("refs/heads/{name}")),
             Self::Tag(name) => Some(format!("refs/tags/{name}")),
-            Self::Commit(_) => None,
+            Self::Range(_) | Self::Commit(_) => None,
         }
     }
 
@@ -33,7 +36,7 @@ impl Reference {
         match self {
             Self::Branch(name) => Some(format!("refs/fairway/heads/{name}")),
             Self::Tag(name) => Some(format!("refs/fairway/tags/{name}")),
-            Self::Commit(_) => None,
+            Self::Range(_) | Self::Commit(_) => None,
         }
     }
 
@@ -49,11 +52,21 @@ impl Reference {
         }
     }
 
-    /// Returns the part of a revision before the `@`.
+    /// Returns the part of a revision before the `@`; for a range that is the tag that was found, so that the range itself
+    /// stands only for what it is.
     pub fn label(&self) -> String {
         match self {
             Self::Branch(name) | Self::Tag(name) => name.clone(),
+            Self::Range(range) => range.to_string(),
             Self::Commit(_) => "HEAD".to_owned(),
+        }
+    }
+
+    /// Returns whether a revision with this label may have been read from this reference.
+    pub fn may_have_given(&self, label: &str) -> bool {
+        match self {
+            Self::Range(range) => range.contains(label),
+            _ => self.label() == label,
         }
     }
 }
@@ -63,6 +76,7 @@ impl fmt::Display for Reference {
         match self {
             Self::Branch(name) => write!(f, "branch `{name}`"),
             Self::Tag(name) => write!(f, "tag `{name}`"),
+            Self::Range(range) => write!(f, "a tag in the range `{range}`"),
             Self::Commit(commit) => write!(f, "commit {commit}"),
         }
     }

@@ -1,18 +1,18 @@
 //! One conversation with a git server: list its references, and download what is missing.
 
-use std::cell::RefCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{
-    AutotagOption, CertificateCheckStatus, Cred, CredentialType, ErrorClass, ErrorCode,
-    FetchOptions, Oid, RemoteCallbacks, RemoteRedirect, Repository,
-};
+use git2::{AutotagOption, ErrorClass, ErrorCode, FetchOptions, Oid, RemoteCallbacks, Repository};
+use tokio_util::sync::CancellationToken;
 
-use super::credentials::{Credentials, Login};
+use super::credentials::Credentials;
 use super::error::SourceError;
+use super::exchange::Exchange;
+use super::https::Connections;
 use super::url::SourceUrl;
+use super::{smart, ssh};
 use crate::model::limits;
 
 /// What one conversation may cost.
@@ -45,7 +45,8 @@ pub(super) struct Conversation<'a> {
     pub(super) credentials: &'a Credentials,
     pub(super) limits: &'a MirrorLimits,
     pub(super) started: Instant,
-    pub(super) cancelled: &'a AtomicBool,
+    pub(super) cancelled: &'a CancellationToken,
+    pub(super) connections: &'a Connections,
 }
 
 /// A reference on the server: its full name and the object it points at.
@@ -53,6 +54,10 @@ pub(super) struct RemoteReference {
     pub(super) name: String,
     pub(super) object: Oid,
 }
+
+/// Why libgit2 was told to stop: it passes on a text at best. The first reason counts.
+#[derive(Clone, Default)]
+pub(super) struct Refusal(Arc<Mutex<Option<SourceError>>>);
 
 impl Conversation<'_> {
     /// Lists the server's references, and downloads those that the specs match and the mirror lacks.
@@ -64,38 +69,67 @@ impl Conversation<'_> {
         mirror: &Repository,
         specs: &[&str],
     ) -> Result<Vec<RemoteReference>, SourceError> {
+        let refusal = Refusal::default();
         if self.url.local_path().is_some_and(|path| !path.exists()) {
             return Err(SourceError::RepositoryNotFound {
                 url: self.url.to_string(),
             });
         }
-        let refusal = RefCell::new(None);
-        let result = self.talk(mirror, specs, &refusal);
+        let call = self.ssh_call();
+        let result = match &call {
+            Some(call) => call.during(|| self.talk(mirror, specs, &refusal)),
+            None if self.url.is_local() => self.talk(mirror, specs, &refusal),
+            None => {
+                let exchange = self.exchange(&refusal)?;
+                smart::through(exchange, || self.talk(mirror, specs, &refusal))
+            }
+        };
         result.map_err(|error| {
             refusal
                 .take()
+                .or_else(|| call.and_then(|call| call.take_refusal()))
                 .unwrap_or_else(|| self.classify(mirror.path(), &error))
         })
+    }
+
+    fn exchange(&self, refusal: &Refusal) -> Result<Arc<Exchange>, SourceError> {
+        let client = self
+            .connections
+            .client(&self.url.host(), self.credentials)?;
+        Ok(Exchange::new(
+            client,
+            self.url.clone(),
+            self.credentials.clone(),
+            (
+                (self.started + self.limits.deadline).into(),
+                self.limits.deadline,
+            ),
+            (self.cancelled.clone(), refusal.clone()),
+        ))
+    }
+
+    fn ssh_call(&self) -> Option<Arc<ssh::Call>> {
+        let login = self.credentials.ssh_login().map(Arc::clone);
+        let deadline = self.started + self.limits.deadline;
+        Some(ssh::Call::new(
+            self.url.ssh_address()?.clone(),
+            login,
+            deadline,
+        ))
     }
 
     fn talk(
         &self,
         mirror: &Repository,
         specs: &[&str],
-        refusal: &RefCell<Option<SourceError>>,
+        refusal: &Refusal,
     ) -> Result<Vec<RemoteReference>, git2::Error> {
         let mut remote = mirror.remote_anonymous(&self.url.to_string())?;
-        let header;
         let mut options = FetchOptions::new();
         options
             .remote_callbacks(self.callbacks(refusal))
             .download_tags(AutotagOption::None)
-            .update_fetchhead(false)
-            .follow_redirects(RemoteRedirect::None);
-        if let Login::Bearer(token) = self.credentials.login() {
-            header = format!("Authorization: Bearer {token}");
-            options.custom_headers(&[&header]);
-        }
+            .update_fetchhead(false);
         remote.download(specs, Some(&mut options))?;
         let references = remote
             .list()?
@@ -110,57 +144,15 @@ impl Conversation<'_> {
         Ok(references)
     }
 
-    fn callbacks<'b>(&'b self, refusal: &'b RefCell<Option<SourceError>>) -> RemoteCallbacks<'b> {
+    fn callbacks<'b>(&'b self, refusal: &'b Refusal) -> RemoteCallbacks<'b> {
         let mut callbacks = RemoteCallbacks::new();
-        let mut attempts = 0;
-        callbacks.credentials(move |_, _, allowed| {
-            attempts += 1;
-            match self.credentials.login() {
-                // libgit2 asks again and again while the server refuses.
-                Login::Basic { username, password }
-                    if attempts == 1 && allowed.contains(CredentialType::USER_PASS_PLAINTEXT) =>
-                {
-                    Cred::userpass_plaintext(username, password)
-                }
-                _ => {
-                    refusal.replace(Some(SourceError::Unauthorized {
-                        host: self.url.host(),
-                    }));
-                    Err(git2::Error::new(
-                        ErrorCode::Auth,
-                        ErrorClass::Http,
-                        "the credentials were refused",
-                    ))
-                }
-            }
-        });
-        callbacks.certificate_check(|certificate, host| {
-            let own = self.credentials.authorities().is_some_and(|authorities| {
-                certificate
-                    .as_x509()
-                    .is_some_and(|x509| authorities.vouch_for(x509.data(), host))
-            });
-            Ok(if own {
-                CertificateCheckStatus::CertificateOk
-            } else {
-                CertificateCheckStatus::CertificatePassthrough
-            })
-        });
         callbacks.transfer_progress(move |progress| {
             let reason = self.why_stop(&progress);
-            let go_on = reason.is_none();
-            if !go_on {
-                refusal.replace(reason);
-            }
-            go_on
+            refusal.go_on(reason)
         });
         callbacks.sideband_progress(move |_| {
             let reason = self.why_stop_now();
-            let go_on = reason.is_none();
-            if !go_on {
-                refusal.replace(reason);
-            }
-            go_on
+            refusal.go_on(reason)
         });
         callbacks
     }
@@ -182,7 +174,7 @@ impl Conversation<'_> {
 
     fn why_stop_now(&self) -> Option<SourceError> {
         let late = self.started.elapsed() > self.limits.deadline;
-        (late || self.cancelled.load(Ordering::Relaxed)).then(|| self.timeout())
+        (late || self.cancelled.is_cancelled()).then(|| self.timeout())
     }
 
     pub(super) fn timeout(&self) -> SourceError {
@@ -201,33 +193,9 @@ impl Conversation<'_> {
         if self.url.is_local() && error.code() == ErrorCode::NotFound {
             return SourceError::RepositoryNotFound { url };
         }
-        if let Some(status) = text.strip_prefix("unexpected http status code: ") {
-            return match status.parse() {
-                Ok(403) => SourceError::Forbidden { host, url },
-                Ok(404 | 410) => SourceError::RepositoryNotFound { url },
-                Ok(status) => SourceError::Server { host, status },
-                Err(_) => SourceError::Network { host, detail },
-            };
-        }
-        if text.contains("timed out") {
-            return SourceError::Timeout {
-                host,
-                after: limits::GIT_SERVER_TIMEOUT,
-            };
-        }
         match error.class() {
-            _ if error.code() == ErrorCode::Auth => SourceError::Unauthorized { host },
-            ErrorClass::Http if text.contains("redirect") => SourceError::Redirected { host },
-            ErrorClass::Ssl if text.contains("certificate") => {
-                SourceError::Untrusted { host, detail }
-            }
             ErrorClass::Indexer | ErrorClass::Zlib => SourceError::PackBroken { host, detail },
-            ErrorClass::Net | ErrorClass::Http | ErrorClass::Ssl => {
-                SourceError::Network { host, detail }
-            }
-            ErrorClass::Os if text.contains("connect to") || text.contains("SSL error") => {
-                SourceError::Network { host, detail }
-            }
+            ErrorClass::Net | ErrorClass::Http => SourceError::Network { host, detail },
             ErrorClass::Os => SourceError::from_storage(mirror, &detail),
             ErrorClass::Odb | ErrorClass::Object | ErrorClass::Reference => {
                 SourceError::MirrorCorrupt {
@@ -237,5 +205,29 @@ impl Conversation<'_> {
             }
             _ => SourceError::Other { detail },
         }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Says why to stop, unless it has been said before.
+    pub(super) fn say(&self, reason: SourceError) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(reason);
+    }
+
+    fn go_on(&self, reason: Option<SourceError>) -> bool {
+        let go_on = reason.is_none();
+        if let Some(reason) = reason {
+            self.say(reason);
+        }
+        go_on
+    }
+
+    fn take(&self) -> Option<SourceError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::error::SourceError;
+use super::ssh;
 
 /// The checked location of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -13,10 +14,11 @@ pub struct SourceUrl(Location);
 enum Location {
     Https { url: String, host: String },
     Local(PathBuf),
+    Ssh(ssh::Address),
 }
 
 impl SourceUrl {
-    /// Checks a URL: `https://…`, `file:///…` or an absolute path.
+    /// Checks a URL: `https://…`, `ssh://…`, `user@host:path`, `file:///…` or an absolute path.
     ///
     /// # Errors
     ///
@@ -30,22 +32,24 @@ impl SourceUrl {
             return Ok(Self(Location::Local(PathBuf::from(text))));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
-            return if text.contains('@') {
-                refused("ssh is not supported yet; use https with a token")
-            } else {
-                refused("it is neither an https URL nor an absolute path")
-            };
+            return Self::ssh(ssh::Address::parse_scp(text));
         };
         match scheme.to_ascii_lowercase().as_str() {
             "https" => Self::parse_https(text),
             "file" if rest.starts_with('/') => Ok(Self(Location::Local(PathBuf::from(rest)))),
             "file" => refused("a file URL names an absolute path, as in file:///srv/modules.git"),
-            "ssh" | "git+ssh" => refused("ssh is not supported yet; use https with a token"),
+            "ssh" => Self::ssh(ssh::Address::parse_url(rest)),
             "http" => refused(
                 "plain http would show credentials and content to everybody on the way; use https",
             ),
-            _ => refused("its scheme is not supported; use https"),
+            _ => refused("its scheme is not supported; use https or ssh"),
         }
+    }
+
+    fn ssh(parsed: Result<ssh::Address, &'static str>) -> Result<Self, SourceError> {
+        parsed
+            .map(|address| Self(Location::Ssh(address)))
+            .map_err(|reason| SourceError::Url { reason })
     }
 
     fn parse_https(text: &str) -> Result<Self, SourceError> {
@@ -82,14 +86,28 @@ impl SourceUrl {
     pub(super) fn local_path(&self) -> Option<&Path> {
         match &self.0 {
             Location::Local(path) => Some(path),
-            Location::Https { .. } => None,
+            Location::Https { .. } | Location::Ssh(_) => None,
         }
+    }
+
+    /// Returns the address of a repository that is reached over ssh.
+    pub(super) fn ssh_address(&self) -> Option<&ssh::Address> {
+        match &self.0 {
+            Location::Ssh(address) => Some(address),
+            Location::Https { .. } | Location::Local(_) => None,
+        }
+    }
+
+    /// Returns whether the repository is reached over ssh, and so needs a key and known hosts.
+    pub fn is_ssh(&self) -> bool {
+        self.ssh_address().is_some()
     }
 
     /// Returns host and port, or the path, for messages.
     pub(super) fn host(&self) -> String {
         match &self.0 {
             Location::Https { host, .. } => host.clone(),
+            Location::Ssh(address) => address.host(),
             Location::Local(path) => path.display().to_string(),
         }
     }
@@ -99,6 +117,7 @@ impl fmt::Display for SourceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Location::Https { url, .. } => f.write_str(url),
+            Location::Ssh(address) => fmt::Display::fmt(address, f),
             Location::Local(path) => write!(f, "{}", path.display()),
         }
     }
@@ -117,8 +136,42 @@ mod tests {
     #[case("https://[::1]:8443/m", false)]
     #[case("file:///srv/modules.git", true)]
     #[case("/srv/modules.git", true)]
+    #[case("ssh://git@git.example.com/m.git", false)]
+    #[case("git@git.example.com:m.git", false)]
     fn accepts_allowed_places(#[case] text: &str, #[case] local: bool) {
         assert_eq!(SourceUrl::parse(text).unwrap().is_local(), local);
+    }
+
+    #[rstest]
+    #[case(
+        "ssh://git@Git.example.com:2222/a/m.git",
+        "ssh://git@git.example.com:2222/a/m.git",
+        "git.example.com:2222"
+    )]
+    #[case(
+        "ssh://git.example.com:22/m.git",
+        "ssh://git@git.example.com/m.git",
+        "git.example.com"
+    )]
+    #[case("ssh://ci@[::1]:2222/m", "ssh://ci@[::1]:2222/m", "[::1]:2222")]
+    #[case("ssh://ci@[::1]/m", "ssh://ci@[::1]/m", "[::1]")]
+    #[case(
+        "git@git.example.com:team/m.git",
+        "ssh://git@git.example.com/team/m.git",
+        "git.example.com"
+    )]
+    #[case("git@[::1]:m.git", "ssh://git@[::1]/m.git", "[::1]")]
+    fn addresses_over_ssh_are_understood(
+        #[case] text: &str,
+        #[case] shown: &str,
+        #[case] host: &str,
+    ) {
+        let url = SourceUrl::parse(text).unwrap();
+        assert_eq!(
+            (url.to_string(), url.host()),
+            (shown.to_owned(), host.to_owned())
+        );
+        assert!(url.is_ssh());
     }
 
     #[rstest]
@@ -134,8 +187,18 @@ mod tests {
     #[case("git://git.example.com/m", "scheme")]
     #[case("ext::sh -c date", "spaces")]
     #[case("ftp://git.example.com/m", "scheme")]
-    #[case("ssh://git@git.example.com/m", "ssh is not supported yet")]
-    #[case("git@git.example.com:m.git", "ssh is not supported yet")]
+    #[case("ssh://git:hunter2@git.example.com/m", "credentials")]
+    #[case("git:hunter2@git.example.com:m", "credentials")]
+    #[case("ssh://-oProxyCommand=x/m", "host is no plain name")]
+    #[case("git@-oProxyCommand=x:m", "host is no plain name")]
+    #[case("-o@git.example.com:m", "user is no plain name")]
+    #[case("git@git.example.com:-x", "path contains")]
+    #[case("ssh://git@git.example.com/m'x", "path contains")]
+    #[case("ssh://git@git.example.com:x/m", "port is no number")]
+    #[case("ssh://git@git.example.com", "no path")]
+    #[case("ssh://git@git.example.com/", "no path")]
+    #[case("git@git.example.com", "neither")]
+    #[case("git+ssh://git@git.example.com/m", "scheme")]
     #[case("--upload-pack=x", "neither")]
     #[case("../modules", "neither")]
     #[case("file://host/m", "absolute")]

@@ -2,7 +2,7 @@
 //
 // Each request reads the file "fault" and fails as it says, and each leaves a
 // line in the access log: time, method, request URI, status, bytes of the
-// body, milliseconds, git command. The line is written before the client can
+// body, milliseconds, the client's address, git command. The line is written before the client can
 // see the end of the response, so a test may read the log right after its
 // fetch.
 package main
@@ -71,7 +71,7 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer serves one request; true when its connection is to be cut.
 func (f *forge) answer(w *recorder, r *http.Request) (aborted bool) {
-	kind, value, err := f.fault()
+	kind, values, err := f.fault()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return false
@@ -93,7 +93,16 @@ func (f *forge) answer(w *recorder, r *http.Request) (aborted bool) {
 		<-r.Context().Done()
 		return true
 	case "truncate":
-		w.limit = value
+		if w.limit, err = strconv.ParseInt(values[0], 10, 64); err != nil || w.limit < 0 {
+			http.Error(w, "truncate wants a number", http.StatusInternalServerError)
+			return false
+		}
+	case "redirect":
+		if rest, found := strings.CutPrefix(r.URL.RequestURI(), values[0]); found {
+			w.Header().Set("Location", values[1]+rest)
+			w.WriteHeader(http.StatusFound)
+			return false
+		}
 	}
 	user, ok := f.allowed(r)
 	if !ok {
@@ -111,32 +120,28 @@ func unauthorized(w http.ResponseWriter) {
 
 // fault reads what is to go wrong now. A misspelled fault is an error, lest a
 // test passes because nothing went wrong.
-func (f *forge) fault() (kind string, value int64, err error) {
+func (f *forge) fault() (kind string, values []string, err error) {
 	data, err := os.ReadFile(f.state.path("fault"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", 0, fmt.Errorf("failed to read the fault: %w", err)
+		return "", nil, fmt.Errorf("failed to read the fault: %w", err)
 	}
 	words := strings.Fields(string(data))
 	if len(words) == 0 {
-		return "", 0, nil
+		return "", nil, nil
 	}
-	switch {
-	case len(words) == 1 && strings.Contains(" deny unauthorized error hang ", " "+words[0]+" "):
-		return words[0], 0, nil
-	case len(words) == 2 && words[0] == "truncate":
-		if value, err = strconv.ParseInt(words[1], 10, 64); err == nil && value >= 0 {
-			return words[0], value, nil
-		}
+	wanted := map[string]int{"deny": 0, "unauthorized": 0, "error": 0, "hang": 0, "truncate": 1, "redirect": 2}
+	if count, known := wanted[words[0]]; known && len(words) == 1+count {
+		return words[0], words[1:], nil
 	}
-	return "", 0, fmt.Errorf("unknown fault %q", strings.TrimSpace(string(data)))
+	return "", nil, fmt.Errorf("unknown fault %q", strings.TrimSpace(string(data)))
 }
 
 func (f *forge) record(w *recorder, r *http.Request, command string, begun time.Time) {
 	f.logging.Lock()
 	defer f.logging.Unlock()
-	_, _ = fmt.Fprintf(f.log, "%s %s %s %d %d %d %s\n",
+	_, _ = fmt.Fprintf(f.log, "%s %s %s %d %d %d %s %s\n",
 		begun.UTC().Format("2006-01-02T15:04:05.000Z"), r.Method, r.URL.RequestURI(), w.status, w.sent,
-		time.Since(begun).Milliseconds(), command)
+		time.Since(begun).Milliseconds(), r.RemoteAddr, command)
 }
 
 // peekSize is enough of a request's body to see its first line.

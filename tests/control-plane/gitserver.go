@@ -30,6 +30,9 @@ type gitSettings struct {
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 	Token    string `json:"token,omitempty"`
+	// The authorized keys for ssh, and the kinds of its host keys; no file, no ssh.
+	SSH         string `json:"ssh,omitempty"`
+	SSHHostKeys string `json:"ssh-host-keys,omitempty"`
 	// The process to end with, 0 for none.
 	Watched        int    `json:"watched,omitempty"`
 	WatchedStarted string `json:"watched-started,omitempty"`
@@ -43,6 +46,8 @@ func commandGitServer(arguments []string) error {
 	flags.StringVar(&asked.User, "user", "", "user of basic authentication")
 	flags.StringVar(&asked.Password, "password", "", "password of basic authentication")
 	flags.StringVar(&asked.Token, "token", "", "bearer token; also accepted as the password of any user")
+	flags.StringVar(&asked.SSH, "ssh", "", "serve ssh as well, to the keys in this file")
+	flags.StringVar(&asked.SSHHostKeys, "ssh-host-keys", "ed25519", "kinds of host keys: ed25519,ecdsa,rsa")
 	flags.IntVar(&asked.Watched, "watch-parent", 0, "stop when this pid is gone")
 	detach := flags.Bool("detach", false, "return when ready, leaving the server running")
 	resume := flags.Bool("resume", false, "use the settings of the last time")
@@ -134,6 +139,14 @@ func (s state) serveGit(asked gitSettings) error {
 	}
 	// Closing rather than finishing open requests: a hanging one never finishes.
 	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if asked.SSH != "" {
+		host, _, _ := net.SplitHostPort(asked.Listen)
+		closer, err := handler.startSSH(host, asked.SSH, strings.Split(asked.SSHHostKeys, ","))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = closer.Close() }()
+	}
 	if err := s.announceGit(listener.Addr()); err != nil {
 		return err
 	}

@@ -37,9 +37,10 @@ Usage:
       Example: control-plane git-init --state /tmp/forge modules
 
   control-plane git-server --state DIR [--listen 127.0.0.1:0] [--user U --password P] [--token BEARER]
-                           [--watch-parent PID] [--detach]
+                           [--ssh AUTHORIZED_KEYS [--ssh-host-keys ed25519,ecdsa,rsa]] [--watch-parent PID] [--detach]
       Serves DIR/repositories by smart HTTP over TLS; writes DIR/ca.crt, DIR/url, DIR/access.log and prints the URL.
-      The file DIR/fault, read at each request, makes it fail: deny | unauthorized | error | hang | truncate N.
+      The file DIR/fault, read at each request, makes it fail: deny | unauthorized | error | hang | truncate N | redirect FROM TO.
+      With --ssh the account git may fetch by ssh as well; writes DIR/ssh-address and DIR/ssh-host-keys.
       Example: control-plane git-server --state /tmp/forge --user ci --password secret --detach
 
   control-plane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kwok ...

@@ -216,6 +216,7 @@ impl Following {
             }
             stays
         });
+        board.listed();
         for (name, seen) in found {
             match self.running.get_mut(&name) {
                 Some(one) if one.seen == seen && !all => {}
@@ -225,6 +226,7 @@ impl Following {
                 }
                 None => {
                     tracing::info!(runtime.name = %name, "following a runtime");
+                    board.add(&name);
                     let one = self.start(&name, seen);
                     self.running.insert(name, one);
                 }
@@ -268,9 +270,7 @@ impl Following {
 
     async fn end(mut self) {
         self.stop.cancel();
-        for name in self.running.keys() {
-            self.around.board.remove(name);
-        }
         while self.tasks.join_next().await.is_some() {}
+        self.around.board.clear();
     }
 }

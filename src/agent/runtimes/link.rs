@@ -35,6 +35,8 @@ pub(super) struct Blocked {
 #[derive(Clone, Copy)]
 pub(super) struct LinkRequest<'a> {
     pub(super) home: &'a Cluster,
+    /// The namespace of the agent's own resources.
+    pub(super) agent: &'a str,
     /// The namespace of the Secret.
     pub(super) namespace: &'a str,
     pub(super) name: &'a RuntimeName,
@@ -51,9 +53,12 @@ impl Link {
     /// Connects: reads the Secret, refuses what a kubeconfig may not have, and asks the runtime who it is.
     pub(super) async fn make(request: LinkRequest<'_>) -> Result<Self, Blocked> {
         let access = read_access(&request).await?;
-        let cluster = Cluster::connect(access.config(), None)
+        let cluster = access
+            .connect(None)
             .await
             .map_err(|error| Blocked::unreachable(&error))?;
+        // Who may not write on home may not write on its runtimes.
+        let cluster = request.home.share_claim(&cluster);
         let bell = request.bell.clone();
         let ring = move || bell.ring();
         let observer = match request.mode {
@@ -66,7 +71,7 @@ impl Link {
         };
         Ok(Self {
             made_from: (request.secret.clone(), request.mode),
-            engine: Engine::new(cluster.clone(), observer.clone()),
+            engine: Engine::new(cluster.clone(), observer.clone(), request.agent),
             cluster,
             observer,
             prepared: false,
@@ -114,7 +119,7 @@ impl Blocked {
     pub(super) fn unreachable(error: &ClusterError) -> Self {
         Self {
             reason: ConditionReason::Unreachable,
-            message: format!("failed to {error}"),
+            message: error.to_string(),
             found: None,
         }
     }

@@ -2,6 +2,7 @@
 //! the [`Board`] tells the source's home task how they stand.
 
 mod board;
+mod contest;
 mod fleet;
 mod link;
 mod observe;

@@ -6,19 +6,20 @@ use tokio::time::Instant;
 
 use super::link::{Blocked, Link};
 use super::task::{Done, NO_PANIC, Rendered, RuntimeTask};
+use crate::agent::approval::{approve, is_new_approval};
 use crate::agent::clock;
 use crate::agent::pass::{Pass, PassRequest, Presence};
 use crate::agent::record::Record;
-use crate::agent::target_task::{Listener, approve, prune_settings};
+use crate::agent::target_task::Listener;
 use crate::cluster::ClusterError;
 use crate::fleet::{Published, prepare};
 use crate::model::api::{ConditionReason, Decision, DecisionKind, ReleaseSource};
-use crate::model::limits::{LEFT_OUT_LISTED_MAX, UNSERVED_INTERVAL};
+use crate::model::limits::{FIRST_LOOKS, LEFT_OUT_LISTED_MAX, UNSERVED_INTERVAL};
 use crate::model::{ClusterUid, Hold, HoldReason};
 use crate::observe::KindObservation;
-use crate::plan::Approval;
+use crate::plan::{Approval, Jobs, PruneSettings};
 use crate::report::{
-    Effect, EffectResult, Origin, PassReport, RuntimeState, needs_person, target_status,
+    Effect, EffectResult, Origin, PassReport, RuntimeState, failed_to, needs_person, target_status,
 };
 
 impl RuntimeTask {
@@ -32,11 +33,12 @@ impl RuntimeTask {
     ) -> Result<Done, Blocked> {
         let blocked = |error: &ClusterError| Blocked::unreachable(error);
         let mut record = self.memory.record.take().expect("it was loaded before");
-        let decision = Decision::of(resource);
+        let decision = Decision::read(resource).unwrap_or_default();
         let uid = link.cluster.uid().clone();
-        let adopted = decision
-            .as_ref()
-            .is_some_and(|one| one.approves(DecisionKind::Adopt, uid.as_str()));
+        let adopted = decision.as_ref().is_some_and(|one| {
+            // A decision from before the record was made is about an earlier loss.
+            one.approves(DecisionKind::Adopt, uid.as_str()) && one.is_later_than(record.created())
+        });
         if let Some(known) = record.status().cluster_uid.clone()
             && known != uid.as_str()
             && !adopted
@@ -45,10 +47,21 @@ impl RuntimeTask {
             return Err(self.other_cluster(&known, &uid));
         }
         if !link.prepared {
-            prepare(&link.cluster, link.namespace())
+            Box::pin(prepare(&link.cluster, link.namespace()))
                 .await
                 .map_err(|error| blocked(&error))?;
             link.prepared = true;
+        }
+        if record.status().cluster_uid.is_none()
+            && !adopted
+            && let Err(blocked) = self.first_look(rendered, &record, link).await
+        {
+            self.memory.record = Some(record);
+            return Err(blocked);
+        }
+        if let Some(blocked) = self.contested(resource, link) {
+            self.memory.record = Some(record);
+            return Err(blocked);
         }
         let started = clock::now();
         let mut effects = Vec::new();
@@ -77,6 +90,8 @@ impl RuntimeTask {
             plan: pass.as_ref().map(|pass| &pass.plan),
             effects: &effects,
             runtimes: None,
+            claims: &[],
+            stopped: self.stop.is_cancelled(),
             failed: failed.as_deref(),
             started,
             ended: clock::now(),
@@ -87,12 +102,13 @@ impl RuntimeTask {
         if effects.iter().any(failed)
             && let Err(error) = link.cluster.confirm().await
         {
-            state = RuntimeState::Unreachable(format!("failed to {error}"));
+            state = RuntimeState::Unreachable(error.to_string());
         }
         let mut status = target_status(record.status(), &report);
         let left_out = rendered.catalog.left_out.iter().take(LEFT_OUT_LISTED_MAX);
         status.left_out = left_out.cloned().collect();
-        status.found_cluster_uid = None;
+        // What a person needs to know to adopt it, while that is needed.
+        status.found_cluster_uid = record.trusted().is_err().then(|| uid.to_string());
         if status.revision != record.status().revision {
             let gate = self.around.gate.lock().expect(NO_PANIC);
             let wave = gate.wave(&self.name);
@@ -123,6 +139,44 @@ impl RuntimeTask {
         Ok(Done::Passed { state, next })
     }
 
+    fn contested(&mut self, resource: &ReleaseSource, link: &Link) -> Option<Blocked> {
+        let view = link.observer.view();
+        let whose = (&self.around.source, resource.spec.takeover.as_slice());
+        let writer = self.memory.contest.judge(&view, whose, Instant::now())?;
+        let message = format!(
+            "`{writer}` still writes this catalog, after it was taken over; nothing is written here for half an hour. Stop the \
+             other one, or set spec.runtimes.catalog to Observe, which leaves the catalog to it"
+        );
+        Some(Blocked {
+            reason: ConditionReason::Contested,
+            message,
+            found: None,
+        })
+    }
+
+    /// Waits until it is known whether anything of ours is on a runtime that has no record. Nothing is applied before: later
+    /// our own objects would look like those of a record that was lost.
+    async fn first_look(
+        &self,
+        rendered: &Rendered,
+        record: &Record,
+        link: &Link,
+    ) -> Result<(), Blocked> {
+        for _ in 0..FIRST_LOOKS {
+            link.engine
+                .observe(&rendered.desired, &record.kinds())
+                .await;
+            if link.engine.presence_of(&self.around.source) != Presence::Unknown {
+                return Ok(());
+            }
+        }
+        Err(Blocked {
+            reason: ConditionReason::Unreachable,
+            message: unlisted(link).unwrap_or_default(),
+            found: None,
+        })
+    }
+
     async fn pass(
         &self,
         resource: &ReleaseSource,
@@ -138,19 +192,23 @@ impl RuntimeTask {
         let empty = link.engine.presence_of(source) == Presence::Absent;
         record.establish(empty, adopted).await?;
         let trusted = record.trusted();
-        let prune = prune_settings(&resource.spec.prune);
+        let prune = PruneSettings::from(&resource.spec.prune);
+        let jobs = Jobs::new();
         let mut request = PassRequest {
             source,
             prune: &prune,
             takeover: &resource.spec.takeover,
             approval: None,
             record: trusted.as_ref().copied().map_err(String::as_str),
+            jobs: &jobs,
             only: None,
             stop: &self.stop,
         };
-        if let Some(decision) = Decision::of(resource) {
+        let decision = Decision::read(resource).unwrap_or_default();
+        if let Some(decision) = decision.filter(|one| is_new_approval(one, record)) {
             let plan = link.engine.plan(desired, &request);
-            approve(record, &decision, &plan).await?;
+            let whose = (self.around.namespace.as_str(), source, self.name.as_str());
+            approve(&self.around.outlets, whose, record, (&decision, &plan)).await?;
         }
         let approval = record.status().approval.as_ref().map(|stored| Approval {
             digest: stored.digest.clone(),
@@ -158,6 +216,8 @@ impl RuntimeTask {
         });
         request.approval = approval.as_ref();
         let mut listener = Listener {
+            // Whether the agent is alive does not depend on a runtime.
+            heartbeat: None,
             origin: Origin {
                 source,
                 cluster: self.name.as_str(),
@@ -186,21 +246,21 @@ impl RuntimeTask {
     }
 }
 
+/// Returns why a kind is not known there; nothing when all are.
+fn unlisted(link: &Link) -> Option<String> {
+    let mut kinds = link.observer.view().kinds.into_values();
+    kinds.find_map(|kind| match kind {
+        KindObservation::Unlisted(reason) => Some(reason),
+        KindObservation::Listed(_) => None,
+    })
+}
+
 /// Tells how the runtime stands after a pass.
 fn state(report: &PassReport<'_>, pass: Option<&Pass>, link: &Link) -> RuntimeState {
     if let Some(failed) = report.failed {
-        return RuntimeState::Behind(format!("failed to {failed}"));
+        return RuntimeState::Behind(failed_to(failed));
     }
-    let unlisted = link
-        .observer
-        .view()
-        .kinds
-        .into_values()
-        .find_map(|kind| match kind {
-            KindObservation::Unlisted(reason) => Some(reason),
-            KindObservation::Listed(_) => None,
-        });
-    if let Some(reason) = unlisted {
+    if let Some(reason) = unlisted(link) {
         return RuntimeState::Unreachable(reason);
     }
     if pass.is_some_and(|pass| pass.outcome.gave_up) {

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
+use super::contest::Contest;
 use super::fleet::Gate;
 use super::link::{Blocked, Link, LinkRequest};
 use crate::agent::bell::Bell;
@@ -56,6 +57,7 @@ pub(super) struct Memory {
     link: Option<Link>,
     pub(super) record: Option<Record>,
     rendered: Option<(Arc<Published>, Kyma, Rendered)>,
+    pub(super) contest: Contest,
     /// Times in a row that the runtime could not be worked on.
     failures: u32,
     /// When it may be tried again by itself.
@@ -152,7 +154,8 @@ impl RuntimeTask {
     }
 
     fn came_to(&self, published: &Published, state: RuntimeState) {
-        self.around.board.set(&self.name, state);
+        let revision = &published.desired.revision;
+        self.around.board.set(&self.name, revision, state);
         let mut gate = self.around.gate.lock().expect(NO_PANIC);
         let opened = gate.done(&self.name, &published.desired.revision);
         drop(gate);
@@ -187,7 +190,7 @@ impl RuntimeTask {
         if let Err(error) = written {
             tracing::warn!(runtime.name = %self.name, %error, "failed to write the status");
         }
-        self.memory.due
+        self.memory.due.or(self.memory.contest.until())
     }
 
     async fn work(
@@ -205,6 +208,7 @@ impl RuntimeTask {
                 self.memory.rendered = None;
                 let made = Link::make(LinkRequest {
                     home: &self.around.home,
+                    agent: &self.around.namespace,
                     namespace: &resource.spec.catalog.namespace,
                     name: &self.name,
                     secret,

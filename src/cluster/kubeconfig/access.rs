@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 
 use http::Uri;
 use kube::config::AuthInfo;
 use rustls::pki_types::ServerName;
+use tokio::net::lookup_host;
+use tokio::time::timeout;
 
 use super::error::KubeconfigError;
 use super::fields::{Fields, Refusal};
 use super::{address, credentials, read};
+use crate::cluster::{Cluster, ClusterError};
+use crate::model::{ClusterUid, limits};
 
 /// Where a kubeconfig may lead. Link-local addresses, metadata services and addresses that no server has are always refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +33,7 @@ impl Default for AccessPolicy {
 #[derive(Clone)]
 pub struct RemoteAccess {
     config: kube::Config,
+    policy: AccessPolicy,
 }
 
 const WITHOUT_FILES: &str = "the agent opens no file for it";
@@ -110,10 +116,33 @@ impl RemoteAccess {
         let user = referred(&file, &context, "users", "user")?;
         let mut config = config_of(&cluster, policy)?;
         config.auth_info = credentials::user(&user)?;
-        Ok(Self { config })
+        Ok(Self { config, policy })
     }
 
-    /// Returns the settings for [`crate::cluster::Cluster::connect`]. They use no proxy, not even one that the environment names.
+    /// Connects, as [`Cluster::connect`] does, unless the server's name leads where the policy forbids it.
+    ///
+    /// The name is looked up once before the connection looks it up itself. Who controls the name's DNS can answer the second
+    /// time with another address; what they meet there is a TLS handshake, since the certificate has to be signed by the
+    /// kubeconfig's own authority before any request goes out.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Address`] when it does; otherwise those of [`Cluster::connect`].
+    pub async fn connect(&self, expected: Option<&ClusterUid>) -> Result<Cluster, ClusterError> {
+        let host = self.server().host().unwrap_or_default();
+        let port = self.server().port_u16().unwrap_or(443);
+        let lookup = timeout(limits::CONNECT_DEADLINE, lookup_host((host, port)));
+        // A name that is not known fails anew below, with the words of the connection.
+        if let Ok(Ok(addresses)) = lookup.await
+            && let Some(reason) = refusal_of_any(addresses.map(|address| address.ip()), self.policy)
+        {
+            let host = host.to_owned();
+            return Err(ClusterError::Address { host, reason });
+        }
+        Cluster::connect(self.config(), expected).await
+    }
+
+    /// Returns the settings for [`Cluster::connect`]. They use no proxy, not even one that the environment names.
     pub fn config(&self) -> kube::Config {
         self.config.clone()
     }
@@ -122,6 +151,16 @@ impl RemoteAccess {
     pub fn server(&self) -> &Uri {
         &self.config.cluster_url
     }
+}
+
+/// Says why a name is not connected to whose addresses are these: a single one that is refused is enough, since the connection
+/// may take any of them.
+fn refusal_of_any(
+    addresses: impl IntoIterator<Item = IpAddr>,
+    policy: AccessPolicy,
+) -> Option<&'static str> {
+    let mut addresses = addresses.into_iter();
+    addresses.find_map(|address| address::refusal(address, policy))
 }
 
 impl fmt::Debug for RemoteAccess {
@@ -270,4 +309,31 @@ fn config_of(cluster: &Fields<'_>, policy: AccessPolicy) -> Result<kube::Config,
     };
     config.auth_info = AuthInfo::default();
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(&["10.0.0.1", "2001:db8::1"], None, None)]
+    #[case(&["10.0.0.1", "127.0.0.1"], Some("it leads to the agent's own machine"), None)]
+    #[case(&["::ffff:127.0.0.1"], Some("it leads to the agent's own machine"), None)]
+    #[case(&["10.0.0.1", "169.254.169.254"], Some("it is a link-local address, where machines find their own metadata"),
+        Some("it is a link-local address, where machines find their own metadata"))]
+    #[case(&[], None, None)]
+    fn one_refused_address_of_a_name_is_enough(
+        #[case] addresses: &[&str],
+        #[case] by_default: Option<&str>,
+        #[case] local_allowed: Option<&str>,
+    ) {
+        let refusal = |forbid_local| {
+            let addresses = addresses.iter().map(|text| text.parse().unwrap());
+            refusal_of_any(addresses, AccessPolicy { forbid_local })
+        };
+        assert_eq!(refusal(true), by_default);
+        assert_eq!(refusal(false), local_allowed);
+    }
 }

@@ -44,12 +44,14 @@ impl<'a> Fields<'a> {
         refusals: &[Refusal],
     ) -> Result<(), KubeconfigError> {
         for (name, value) in self.map {
-            // `null` is how a program writes a field that it does not use, and `false` a check that it does not skip.
-            if known.contains(&name.as_str()) || matches!(value, Value::Null | Value::Bool(false)) {
+            // `null` is how a program writes a field that it does not use.
+            if known.contains(&name.as_str()) || value.is_null() {
                 continue;
             }
             let refusal = refusals.iter().find(|(refused, ..)| *refused == name);
             return Err(match refusal {
+                // And `false` a check that it does not skip.
+                Some(_) if *value == Value::Bool(false) => continue,
                 Some((name, reason, way_out)) => {
                     KubeconfigError::refused(self.path_of(name), reason, way_out)
                 }

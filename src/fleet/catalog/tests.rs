@@ -62,6 +62,7 @@ fn published(objects: Vec<Arc<DesiredObject>>) -> Published {
             catalog: Catalog::default(),
             diagnostics: Vec::new(),
             diagnostics_omitted: 0,
+            withdrawn: false,
         }),
         commit: CommitInfo::default(),
         not_on_home: BTreeSet::new(),

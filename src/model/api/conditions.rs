@@ -58,6 +58,13 @@ words! {
     }
 }
 
+impl ConditionType {
+    /// Returns whether a type is one that we write. Others may set conditions of their own beside ours.
+    pub fn is_ours(text: &str) -> bool {
+        Self::ALL.iter().any(|known| known.as_str() == text)
+    }
+}
+
 words! {
     /// The reason of a condition.
     ConditionReason {
@@ -66,6 +73,9 @@ words! {
         /// Part of the revision is held; the rest is applied. The message names each file with its line, the commit's author
         /// and what would mend it.
         PartiallyApplied,
+        /// The revision is applied in full, but another source wants some of the same objects. They stay as this one has them;
+        /// remove them from one of the two repositories.
+        Conflict,
         /// The agent is applying the revision, or waits for components to become healthy.
         Progressing,
         /// Something failed that the agent tries again by itself, each time after a longer delay.
@@ -78,8 +88,11 @@ words! {
         /// The git server refuses: credentials, an unknown host, a branch that does not exist. Trying again does not help; change
         /// the Secret or the ReleaseSource.
         FetchRefused,
-        /// The branch no longer contains the commit that is applied: somebody has rewritten it. The older revision stays until a
-        /// commit that contains it is pushed, or the rewind is approved.
+        /// A commit or tag is not signed by an allowed signer, though `spec.verify` demands it. The message names it and what is wrong:
+        /// not signed, unknown, expired, revoked or forged. The older revision stays.
+        SignatureRefused,
+        /// The branch no longer contains the commit that is applied, since somebody has rewritten it; or a tag was moved or has
+        /// gone. The older revision stays until that is undone, or the rewind is approved.
         Rewound,
         /// The revision has no errors; there may be warnings.
         Valid,
@@ -113,6 +126,8 @@ words! {
         Contested,
         /// There is no such runtime any more; its record stays for when it comes back.
         Gone,
+        /// The ReleaseSource is being deleted, and what it has applied goes first; the message says what is in the way.
+        Deleting,
     }
 }
 

@@ -10,15 +10,19 @@ mod release_source;
 mod target;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 pub use condition::{Condition, ConditionStatus, find, set, status_differs, unset};
 pub use conditions::{ConditionReason, ConditionType, EventReason};
 pub use crd::crds;
-pub use decision::{Decision, DecisionKind};
+pub use decision::{Decision, DecisionError, DecisionKind};
 pub use release_source::{
-    CatalogMode, CatalogSpec, GitReference, HeldItem, HistoryEntry, PruneSpec, ReleaseSource,
-    ReleaseSourceSpec, ReleaseSourceStatus, RuntimesSpec, RuntimesStatus, SecretReference,
+    CatalogMode, CatalogSpec, DeletionPolicy, GitReference, HeldItem, HistoryEntry, PruneSpec,
+    ReleaseSource, ReleaseSourceSpec, ReleaseSourceStatus, RuntimesSpec, RuntimesStatus,
+    SecretReference, VerifyMode, VerifySpec,
 };
 pub use target::{
-    ApprovalRecord, HOME, LeftOut, PendingPrune, Target, TargetFields, TargetStatus, target_name,
+    ApprovalRecord, Claim, CreatedJob, HOME, LeftOut, PendingPrune, Target, TargetFields,
+    TargetStatus, target_name,
 };
+pub use webhook::{MissedChange, WebhookDelivery, WebhookProvider, WebhookSpec, WebhookStatus};

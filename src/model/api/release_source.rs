@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
+use super::webhook::{WebhookSpec, WebhookStatus};
 use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
 
 /// A git repository, what to follow in it, and how to treat what was found there.
@@ -66,17 +67,23 @@ use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
     )
 )]
 #[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "self.url.startsWith('/') || [has(self.ref.branch), has(self.ref.tag), has(self.ref.commit)].exists(given, given)",
-    "message": "one of branch, tag and commit must be given; only a local directory may leave them out, to be followed as it is edited"
+    "rule": "self.url.startsWith('/') || [has(self.ref.branch), has(self.ref.tag), has(self.ref.semver), has(self.ref.commit)].exists(given, given)",
+    "message": "one of branch, tag, semver and commit must be given; only a local directory may leave them out, to be followed as it is edited"
+}, {
+    "rule": "!has(self.verify) || [has(self.ref.branch), has(self.ref.tag), has(self.ref.semver), has(self.ref.commit)].exists(given, given)",
+    "message": "verify needs one of branch, tag, semver and commit: files that are followed as they are edited carry no signature"
 }]))]
 pub struct ReleaseSourceSpec {
-    /// The repository: an `https://` URL without credentials, or an absolute path for tests and the command line.
+    /// The repository: an `https://` or `ssh://` URL without credentials, `user@host:path`, or an absolute path for tests and the
+    /// command line.
     #[schemars(
         length(max = 2048),
-        regex(pattern = r"^(https://[^\s/@?#]+(/[^\s?#]*)?|/\S*)$")
+        regex(
+            pattern = r"^(https://[^\s/@?#]+(/[^\s?#]*)?|ssh://([\w.][\w.-]*@)?[\w.\[:\]-]+/[^\s?#'!\\]+|[\w.][\w.-]*@(\w[\w.-]*|\[[0-9A-Fa-f:.]+\]):[^\s?#'!\\-][^\s?#'!\\]*|/\S*)$"
+        )
     )]
     pub url: String,
-    /// What to follow: one of branch, tag and commit. A local directory may leave it out: its files are then followed as they
+    /// What to follow: one of branch, tag, semver and commit. A local directory may leave it out: its files are then followed as they
     /// are edited.
     #[serde(rename = "ref", default)]
     pub reference: GitReference,
@@ -107,15 +114,26 @@ pub struct ReleaseSourceSpec {
     )]
     pub interval: String,
     /// The Secret with the credentials, in the namespace of this object. Keys: `username` and `password`, or `bearerToken`;
-    /// optionally `ca.crt`.
+    /// optionally `ca.crt`. For ssh: `identity` and `known_hosts`; optionally `identity.pub` and the passphrase as `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
+    /// Who announces changes, so that they need not wait for the next poll. What is announced is only looked for: the poll
+    /// goes on beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookSpec>,
+    /// Who has to have signed what is applied; without it, nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifySpec>,
     /// While true, nothing is fetched, applied or deleted for this source.
     #[serde(default)]
     pub suspend: bool,
     /// How deletions are limited.
     #[serde(default)]
     pub prune: PruneSpec,
+    /// What becomes of what this source has applied when the source is deleted. `Orphan` leaves all of it; `Delete` deletes it
+    /// first, with the limits and approvals of any deletion, and keeps the source until that is done.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
     /// Field managers whose fields are taken over when an object is applied for the first time, so that what git drops later
     /// really goes.
     #[serde(default = "former_managers")]
@@ -134,6 +152,11 @@ pub struct ReleaseSourceSpec {
 }
 
 impl ReleaseSourceSpec {
+    /// Returns the field managers whose fields are taken over where `spec.takeover` says nothing.
+    pub fn default_takeover() -> Vec<String> {
+        former_managers()
+    }
+
     /// Returns the interval; what cannot be read (the schema lets nothing such through) counts as the default.
     pub fn interval(&self) -> Duration {
         self.interval
@@ -148,8 +171,8 @@ impl ReleaseSourceSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "[has(self.branch), has(self.tag), has(self.commit)].filter(given, given).size() <= 1",
-    "message": "at most one of branch, tag and commit may be given"
+    "rule": "[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].filter(given, given).size() <= 1",
+    "message": "at most one of branch, tag, semver and commit may be given"
 }]))]
 pub struct GitReference {
     /// A branch, followed as it moves.
@@ -159,17 +182,47 @@ pub struct GitReference {
         regex(pattern = r"^[^-\s~^:?*\[\\][^\s~^:?*\[\\]*$")
     )]
     pub branch: Option<String>,
-    /// A tag.
+    /// A tag. When it moves, what it pointed at stays until a person approves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 255),
         regex(pattern = r"^[^-\s~^:?*\[\\][^\s~^:?*\[\\]*$")
     )]
     pub tag: Option<String>,
+    /// A range of versions over the tags, as `^1.4` or `>=1.4.0, <2.0.0`: the highest tag inside it is followed. A tag may have
+    /// a leading `v`; a pre-release counts only where the range names one of the same version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^[0-9A-Za-z.+*<>=~^, -]+$")
+    )]
+    pub semver: Option<String>,
     /// One commit, with all forty digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9a-f]{40}$"))]
     pub commit: Option<String>,
+}
+
+/// Who has to have signed what is applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifySpec {
+    /// What has to be signed.
+    #[serde(default)]
+    pub mode: VerifyMode,
+    /// The Secret that says who may sign, in the namespace of this object. Keys: `allowed_signers` and `revoked_keys` for SSH keys,
+    /// `*.asc` and `*.pub` for OpenPGP certificates.
+    pub secret_ref: SecretReference,
+}
+
+/// What has to be signed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum VerifyMode {
+    /// The tag, where it is signed; else the commit that is applied.
+    #[default]
+    Head,
+    /// Every commit since the last one that was read, too.
+    EachCommit,
 }
 
 /// A Secret in the namespace of the object that names it.
@@ -203,6 +256,16 @@ impl Default for PruneSpec {
             max_percent: 20,
         }
     }
+}
+
+/// What becomes of what a source has applied when the source is deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// It stays, with its labels.
+    #[default]
+    Orphan,
+    /// It is deleted first.
+    Delete,
 }
 
 /// Where the catalog goes on the cluster that the agent runs in.
@@ -325,6 +388,9 @@ pub struct ReleaseSourceStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = HISTORY_MAX), extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<HistoryEntry>,
+    /// What was heard through the webhook. Another task writes it than the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookStatus>,
 }
 
 /// Something wanted that is not done yet on purpose.

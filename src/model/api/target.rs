@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use crate::model::SourceName;
 use crate::model::limits::{
-    APPROVAL_OBJECTS_MAX, LEFT_OUT_LISTED_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
+    APPROVAL_OBJECTS_MAX, CLAIMS_MAX, JOBS_REMEMBERED_MAX, LEFT_OUT_LISTED_MAX,
+    PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
 
 /// The name of the cluster that the agent runs in.
@@ -131,6 +132,45 @@ pub struct TargetStatus {
     /// The deletions that a person has approved last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRecord>,
+    /// Objects of this source that other sources of the same agent want as well. They stay as this one has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = CLAIMS_MAX), extend("x-kubernetes-list-type" = "atomic"))]
+    pub claims: Vec<Claim>,
+    /// Jobs that were created here. Each is created once for each content; that it is gone later is no drift.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = JOBS_REMEMBERED_MAX), extend("x-kubernetes-list-type" = "atomic"))]
+    pub jobs: Vec<CreatedJob>,
+}
+
+/// An object of this source that another one wants as well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// The object, written `Kind.group namespace/name`.
+    #[schemars(length(max = 1024))]
+    pub object: String,
+    /// The other source.
+    #[schemars(length(max = 63))]
+    pub by: String,
+}
+
+/// A Job that was created, or is about to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreatedJob {
+    /// Its namespace.
+    #[schemars(length(max = 63))]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// The digest of its `spec`.
+    #[schemars(length(max = 64))]
+    pub digest: String,
+    /// The uid of the Job that was created; none as long as it was only begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub uid: Option<String>,
 }
 
 /// Something of home's catalog that a runtime does not get.

@@ -31,7 +31,14 @@ pub(super) fn brake<'a>(view: &View<'a>, candidates: Vec<Candidate<'a>>) -> Brak
             ..Braked::default()
         };
     }
-    let mut reasons = exceeded(view, unannounced.len());
+    let mut reasons = if view.input.desired.withdrawn {
+        let count = objects(unannounced.len());
+        vec![format!(
+            "the source is deleted, and all that it has applied would go with it ({count})"
+        )]
+    } else {
+        exceeded(view, unannounced.len())
+    };
     let all_wait = !reasons.is_empty();
     let gone = vanishing_components(view, &unannounced);
     for (name, count) in &gone {

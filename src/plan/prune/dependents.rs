@@ -7,6 +7,7 @@ use crate::observe::{KindObservation, ObservedObject};
 use crate::plan::channels;
 use crate::plan::difference::{Difference, Verdict};
 use crate::plan::kinds;
+use crate::plan::output::TemplateUse;
 use crate::plan::view::View;
 
 use super::candidates::Candidate;
@@ -69,7 +70,21 @@ fn keep_templates<'a>(
                 .iter()
                 .find(|release| is_version_of(key, release))?;
             Some(format!("{unclear} may still name it"))
-        })?;
+        });
+        let user = match (user, view.input.templates) {
+            (Some(user), _) => user,
+            (None, TemplateUse::NotAsked) => return None,
+            (None, TemplateUse::Known(users)) => {
+                let namespace = key.namespace.as_deref().unwrap_or_default();
+                users.get(&format!("{namespace}/{}", key.name))?.clone()
+            }
+            (None, TemplateUse::Unknown(reason)) => {
+                let message = format!(
+                    "git does not want it any more, but whether a Kyma or Manifest still uses it is not known: {reason}"
+                );
+                return Some((HoldReason::PruneUnsafe, message));
+            }
+        };
         let message =
             format!("git does not want it any more, but {user}; it goes when nothing names it");
         Some((HoldReason::InUse, message))

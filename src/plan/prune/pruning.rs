@@ -38,7 +38,9 @@ pub(in crate::plan) fn prune<'a>(
         kept: sorted.kept,
         ..Pruning::default()
     };
-    if sorted.candidates.is_empty() {
+    // Without a whole record it is not known of which kinds there may be more, which the end of a source must not pass over.
+    let blind = view.input.desired.withdrawn && view.input.record.is_err();
+    if sorted.candidates.is_empty() && !blind {
         return pruning;
     }
     if let Some(hold) = unsafe_to_prune(view, &sorted.candidates) {
@@ -72,6 +74,10 @@ pub(in crate::plan) fn prune<'a>(
     pruning.actions = actions(&free);
     pruning
 }
+
+/// The way out for a person who has deleted a source and finds that its objects had better stay.
+const OR_ORPHAN: &str =
+    ", or set `spec.deletionPolicy: Orphan`, which leaves everything where it is";
 
 /// Leaves out the deletions of components where something that git wants could not be applied lately: what replaces an object
 /// must be there before the object goes.
@@ -114,7 +120,11 @@ fn wait_for_replacements<'a>(
 fn unsafe_to_prune(view: &View<'_>, candidates: &[Candidate<'_>]) -> Option<Hold> {
     let desired = view.input.desired;
     let hold = |place: Option<Place>, message: String| Hold {
-        what: deletions(candidates.len()),
+        what: if desired.withdrawn {
+            "deletion of all that the source has applied".to_owned()
+        } else {
+            deletions(candidates.len())
+        },
         reason: HoldReason::PruneUnsafe,
         message,
         place,
@@ -132,7 +142,7 @@ fn unsafe_to_prune(view: &View<'_>, candidates: &[Candidate<'_>]) -> Option<Hold
             ),
         ));
     }
-    if view.objects.is_empty() {
+    if view.objects.is_empty() && !desired.withdrawn {
         let message = format!(
             "revision {} wants nothing at all, which is never taken for a wish to delete everything; delete the ReleaseSource \
              if that is meant",
@@ -142,8 +152,9 @@ fn unsafe_to_prune(view: &View<'_>, candidates: &[Candidate<'_>]) -> Option<Hold
     }
     if let Err(reason) = view.input.record {
         let message = format!(
-            "the record of this cluster is not whole: {reason}. Confirm with `fairway adopt {}` that it is the right one",
-            view.input.source
+            "the record of this cluster is not whole: {reason}. Confirm with `fairway adopt {}` that it is the right one{}",
+            view.input.source,
+            if desired.withdrawn { OR_ORPHAN } else { "" }
         );
         return Some(hold(None, message));
     }
@@ -182,6 +193,22 @@ fn approval_hold(view: &View<'_>, waiting: &[Candidate<'_>], pending: &PendingDe
         0 => String::new(),
         more => format!("; and {more} more reasons"),
     };
+    if view.input.desired.withdrawn {
+        let source = view.input.source;
+        let approve = if too_large_to_approve(waiting.len()) {
+            format!(
+                "These are too many to approve at once; remove parts of them from git before{OR_ORPHAN}"
+            )
+        } else {
+            format!("Approve with `fairway approve prune {source} --reason '…'`{OR_ORPHAN}")
+        };
+        return Hold {
+            what: deletions(waiting.len()),
+            reason: HoldReason::ApprovalNeeded,
+            message: format!("{reasons}{more}. {approve}"),
+            place: None,
+        };
+    }
     let approve = if too_large_to_approve(waiting.len()) {
         "These are too many to approve at once; announce them".to_owned()
     } else {

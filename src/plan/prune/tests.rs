@@ -207,3 +207,38 @@ fn a_plan_for_one_component_deletes_nothing_of_another() {
     cluster.only = Some(component("components/a"));
     assert_eq!(changes(&cluster.plan(&wanted)), DELETED);
 }
+
+// === the end of a source ===
+
+#[test]
+fn a_source_that_a_person_deletes_gives_up_all_that_is_its_own_once_that_is_approved() {
+    let base = and(staying(), [object("components/a", GONE, json!({}))]);
+    let ended = crate::desired::Desired::withdrawn(base.revision.clone());
+    let mut cluster = Cluster::with(&base, &base);
+    let plan = cluster.plan(&ended);
+    assert_eq!(changes(&plan), NOTHING);
+    let count = base.objects().count();
+    assert_eq!(pending(&plan).len(), count);
+    let message = &plan.holds[0].message;
+    assert!(message.contains("fairway approve prune"), "{message}");
+    assert!(message.contains("deletionPolicy: Orphan"), "{message}");
+    assert!(!message.contains("removals:"), "{message}");
+    cluster.approval = Some(approve(&plan));
+    let plan = cluster.plan(&ended);
+    assert_eq!((changes(&plan).len(), holds(&plan).len()), (count, 0));
+    cluster.carry_out(&plan);
+    let plan = cluster.plan(&ended);
+    assert!(plan.is_empty() && plan.holds.is_empty() && plan.pending.is_none());
+}
+
+#[test]
+fn a_source_whose_record_is_lost_does_not_end_even_where_nothing_of_it_is_seen() {
+    let ended = crate::desired::Desired::withdrawn(staying().revision);
+    let mut cluster = Cluster::with(&ended, &ended);
+    cluster.record = Err("it was lost");
+    let plan = cluster.plan(&ended);
+    assert_eq!(
+        holds(&plan),
+        ["PruneUnsafe deletion of all that the source has applied"]
+    );
+}

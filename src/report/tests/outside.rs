@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use rstest::rstest;
 
 use super::*;
-use crate::model::api::EventReason;
+use crate::model::api::{Decision, DecisionKind, EventReason};
 
 /// Reports one pass after another, and returns the notices of the last.
 fn notices_of(passes: &[Pass]) -> Vec<(EventReason, String)> {
@@ -130,6 +130,50 @@ fn an_effect_is_one_audit_line() {
             "\n",
         ),
         digest = digest
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_decision_is_one_audit_line() {
+    let stream = Stream::default();
+    let audit = AuditLog::new(stream.clone());
+    let source: SourceName = "modules".parse().unwrap();
+    let decision = Decision {
+        kind: DecisionKind::Prune,
+        digest: "v1:set".to_owned(),
+        by: "Jane Doe".to_owned(),
+        reason: "retired".to_owned(),
+        at: Timestamp::from_second(1_000).unwrap(),
+    };
+    let details = ["2 deletions".to_owned()];
+    let approved = Decided {
+        at: Timestamp::from_second(1_001).unwrap(),
+        source: &source,
+        namespace: "fairway-system",
+        cluster: "home",
+        action: DecisionAction::ApprovePrune,
+        decision: Some(&decision),
+        details: &details,
+    };
+    audit.decided(&approved).unwrap();
+    let suspended = Decided {
+        action: DecisionAction::Suspend,
+        decision: None,
+        details: &[],
+        ..approved
+    };
+    audit.decided(&suspended).unwrap();
+    let text = String::from_utf8(stream.0.lock().unwrap().clone()).unwrap();
+    let object = r#""object":{"kind":{"group":"fairway.dev","kind":"ReleaseSource"},"namespace":"fairway-system","name":"modules"}"#;
+    let head = r#"{"schema":"fairway.dev/audit/v1","time":"1970-01-01T00:16:41Z","source":"modules","cluster":"home""#;
+    let expected = format!(
+        "{head},\"action\":\"approve-prune\",{object},{}\n{head},\"action\":\"suspend\",{object},{}\n",
+        concat!(
+            r#""digest":"v1:set","why":"decided","details":["2 deletions"],"#,
+            r#""decision":{"by":"Jane Doe","reason":"retired","at":"1970-01-01T00:16:40Z"},"result":"accepted"}"#
+        ),
+        r#""why":"decided","result":"accepted"}"#
     );
     assert_eq!(text, expected);
 }

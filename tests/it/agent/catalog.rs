@@ -111,3 +111,62 @@ async fn a_published_version_that_is_changed_is_held() {
         "{holds:?}"
     );
 }
+
+/// Makes Manifests a kind of the cluster, as lifecycle-manager does, with none of its fields.
+async fn serve_manifests(world: &World) {
+    let text = "apiVersion: apiextensions.k8s.io/v1\n\
+        kind: CustomResourceDefinition\n\
+        metadata: {name: manifests.operator.kyma-project.io}\n\
+        spec:\n\
+        \x20 group: operator.kyma-project.io\n\
+        \x20 scope: Namespaced\n\
+        \x20 names: {kind: Manifest, listKind: ManifestList, plural: manifests, singular: manifest}\n\
+        \x20 versions:\n\
+        \x20 - name: v1beta2\n\
+        \x20   served: true\n\
+        \x20   storage: true\n\
+        \x20   schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n";
+    world.plane.apply_yaml(text).await;
+    let manifests = world.kyma("Manifest");
+    while manifests.list(&ListParams::default()).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_template_stays_as_long_as_a_manifest_was_made_from_it() {
+    let world = World::new().await;
+    world.publish_modules();
+    serve_manifests(&world).await;
+    let manifest = json!({
+        "apiVersion": "operator.kyma-project.io/v1beta2",
+        "kind": "Manifest",
+        "metadata": {
+            "name": "one-telemetry", "namespace": world.apps,
+            "labels": {"operator.kyma-project.io/module-name": "telemetry"},
+        },
+        "spec": {"version": "1.41.1"},
+    });
+    world.plane.apply_yaml(&manifest.to_string()).await;
+    let _agent = world.agent();
+    world.declare(json!({})).await;
+    world.until_reason("Synced").await;
+    world.repository.remove("modules/telemetry/1.41.1");
+    let source = world.publish("Retire a version").await;
+    let hold = source.status.unwrap().holds.remove(0);
+    assert_eq!(hold.reason, "InUse", "{hold:?}");
+    assert!(hold.message.contains("one-telemetry"), "{}", hold.message);
+    let templates = world.kyma("ModuleTemplate");
+    let there = templates.get_opt("telemetry-1.41.1").await.unwrap();
+    assert!(there.is_some());
+
+    let manifests = world.kyma("Manifest");
+    manifests
+        .delete("one-telemetry", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let source = world.reconcile().await;
+    assert_eq!(ready(&source).1, "Synced", "{:?}", ready(&source));
+    let there = templates.get_opt("telemetry-1.41.1").await.unwrap();
+    assert!(there.is_none());
+}

@@ -38,7 +38,7 @@ async fn a_source_with_something_to_decide_and_something_to_mend_is_described_in
         world.config_map(component, name, "one");
     }
     let first = world.repository.publish("Add three");
-    let _agent = world.agent();
+    let mut agent = world.agent();
     world.declare(json!({})).await;
     world.until_reason("Synced").await;
     let (code, _, err) = world.fairway(&[
@@ -66,6 +66,26 @@ async fn a_source_with_something_to_decide_and_something_to_mend_is_described_in
 
     let (code, _, err) = world.fairway(&["reconcile", &world.name]);
     assert_eq!(code, 1, "something is held: {err}");
+    for revision in [&[][..], &["--revision", &second[..10]][..]] {
+        let stuck = [&["wait", &world.name, "--timeout", "60s"], revision].concat();
+        let (code, _, err) = world.fairway(&stuck);
+        assert_eq!(code, 1, "nothing goes on by itself: {err}");
+        assert!(err.contains("ApprovalNeeded"), "{err}");
+    }
+    let directory = world.repository.path().to_str().unwrap();
+    let repository = ["--source", &world.name, "--catalog-namespace", &world.apps];
+    let plan = [&["plan", directory, "--exit-code"], &repository[..]].concat();
+    let (code, out, err) = world.fairway(&plan);
+    assert_eq!(code, 1, "what is held is a difference: {out}{err}");
+    // The agent gives its lease back, so that somebody else may act.
+    assert!(agent.terminate().1);
+    let api = ["--component", "components/apl", "--yes"];
+    let sync = [&["sync", directory], &repository[..], &api].concat();
+    assert_eq!(world.fairway(&["suspend", &world.name]).0, 0);
+    let (code, out, err) = world.fairway(&sync);
+    assert_eq!(code, 2, "a mistyped name is no success: {out}{err}");
+    assert!(err.contains("components/web"), "{err}");
+    assert_eq!(world.fairway(&["resume", &world.name]).0, 0);
     let never = "0123456789";
     let (code, _, err) =
         world.fairway(&["wait", &world.name, "--revision", never, "--timeout", "1s"]);

@@ -188,7 +188,7 @@ async fn a_remote_repository_must_say_what_is_followed() {
     assert!(
         refused
             .to_string()
-            .contains("one of branch, tag and commit"),
+            .contains("one of branch, tag, semver and commit"),
         "{refused}"
     );
 }

@@ -1,10 +1,10 @@
 //! The agent's own life: suspended and resumed, refused and mended, told to stop, asked how it is, and silent about secrets.
 
-use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::http::get;
 use crate::support::world::{PASSWORD, World, ready};
 
 /// The proxy goes on while a command waits for the agent behind it.
@@ -43,7 +43,6 @@ async fn credentials_that_are_refused_say_so_and_are_mended_by_the_secret() {
     assert!(message.contains("refused the credentials"), "{message}");
     assert!(message.contains("secretRef"), "{message}");
     world.secret(PASSWORD).await;
-    world.reconcile().await;
     world.until_value("settings", Some("one")).await;
 }
 
@@ -105,17 +104,4 @@ async fn the_private_port_answers_and_no_secret_is_told_anywhere() {
             "the header of basic auth is in the {where_}"
         );
     }
-}
-
-/// Reads a page of a plain HTTP server.
-fn get(address: &str, path: &str) -> String {
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-        .split_once("\r\n\r\n")
-        .map(|(_, body)| body.to_owned())
-        .unwrap_or_default()
 }

@@ -5,10 +5,23 @@
     reason = "a test that cannot go on may panic anywhere"
 )]
 
+mod canaries;
 mod catalog;
 mod commands;
 mod counts;
+mod credentials;
+mod decisions;
 mod follow;
+mod full_disk;
+mod jobs;
 mod kubectl;
 mod life;
+mod offline;
 mod ownership;
+mod secrets;
+mod signatures;
+mod ssh;
+mod tags;
+mod truth;
+mod turns;
+mod withdrawal;

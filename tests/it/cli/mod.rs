@@ -2,7 +2,9 @@
 
 mod explain;
 mod generate;
+mod lifecycle;
 mod overview;
+mod secret;
 mod validate;
 
 use assert_cmd::Command;

@@ -143,6 +143,38 @@ async fn a_deletion_whose_answer_is_lost_has_happened_once() {
     assert_eq!(deleted, Deleted::AlreadyGone);
 }
 
+#[rstest]
+#[case::garbage("{\"kind\": 7")]
+#[case::nothing("{}")]
+#[case::a_page("<html>Sign in</html>")]
+#[case::a_failure(r#"{"kind": "Status", "status": "Failure"}"#)]
+#[case::another_object(r#"{"kind": "ConfigMap", "metadata": {"uid": "another"}}"#)]
+#[tokio::test]
+async fn an_answer_that_is_not_the_servers_confirms_nothing(#[case] answer: &'static str) {
+    let Setting {
+        proxy,
+        cluster,
+        namespace,
+    } = setting().await;
+    let object = config_map(&namespace, "a", &json!({}));
+    let metadata = cluster.apply(&object, &[]).await.unwrap().metadata;
+    let (uid, version) = (metadata.uid.unwrap(), metadata.resource_version.unwrap());
+    proxy.inject(Rule::always("", "configmaps/a", Fault::Answer(answer)));
+    let deleted = cluster.delete(&object.key, &uid, &version).await;
+    let error = deleted.unwrap_err();
+    assert!(
+        matches!(error, ClusterError::AnswerInvalid { .. }),
+        "{error}"
+    );
+    assert!(error.is_retryable());
+    let applied = cluster.apply(&object, &[]).await;
+    let error = applied.unwrap_err();
+    assert!(
+        matches!(error, ClusterError::AnswerInvalid { .. }),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn an_apply_that_changes_nothing_is_one_request() {
     let Setting {

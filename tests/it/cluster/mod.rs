@@ -1,5 +1,6 @@
 //! The door to a Kubernetes API, held against a real one.
 
+mod claim;
 mod faults;
 mod kubeconfig;
 mod requests;

@@ -13,20 +13,20 @@ use crate::support::world::World;
 
 /// How often each object was created and deleted, by kind and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct History {
-    pub(super) deleted: BTreeMap<String, usize>,
+pub(crate) struct History {
+    pub(crate) deleted: BTreeMap<String, usize>,
     uids: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Watches until it is asked what it has seen.
-pub(super) struct Historian {
+pub(crate) struct Historian {
     history: Arc<Mutex<History>>,
     watches: JoinSet<()>,
 }
 
 impl History {
     /// Returns how many objects of each name there were.
-    pub(super) fn created(&self) -> BTreeMap<String, usize> {
+    pub(crate) fn created(&self) -> BTreeMap<String, usize> {
         self.uids
             .iter()
             .map(|(name, uids)| (name.clone(), uids.len()))
@@ -36,7 +36,7 @@ impl History {
 
 impl Historian {
     /// Starts to watch the objects of a world's source, from their present state on.
-    pub(super) async fn start(world: &World) -> Self {
+    pub(crate) async fn start(world: &World) -> Self {
         let history: Arc<Mutex<History>> = Arc::default();
         let mut watches = JoinSet::new();
         let labels = format!("fairway.dev/source={}", world.name);
@@ -75,7 +75,7 @@ impl Historian {
     }
 
     /// Stops, and returns what was seen.
-    pub(super) fn end(mut self) -> History {
+    pub(crate) fn end(mut self) -> History {
         self.watches.abort_all();
         let mut history = self.history.lock().unwrap().clone();
         history.deleted.retain(|_, count| *count > 0);

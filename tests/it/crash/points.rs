@@ -9,8 +9,9 @@ use futures::StreamExt as _;
 
 use super::history::{Historian, History};
 use super::stage;
+use crate::support::agent::signal;
 use crate::support::proxy::Seen;
-use crate::support::world::{World, signal};
+use crate::support::world::World;
 
 /// Crash points that are tried at the same time: each is mostly waiting.
 const SIDE_BY_SIDE: usize = 3;
@@ -26,13 +27,13 @@ enum Side {
 
 /// How the play ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Ending {
-    scenery: String,
-    history: History,
+pub(super) struct Ending {
+    pub(super) scenery: String,
+    pub(super) history: History,
 }
 
 /// Plays undisturbed; returns the agent's requests from its start until all is settled, and the ending.
-async fn undisturbed() -> (Vec<Seen>, Ending) {
+pub(super) async fn undisturbed() -> (Vec<Seen>, Ending) {
     let world = World::new().await;
     stage::set(&world).await;
     let commit = stage::act(&world);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::world::{World, ready};
 
 /// The kinds that the play touches.
-pub(super) fn kinds() -> Vec<ApiResource> {
+pub(crate) fn kinds() -> Vec<ApiResource> {
     let kyma = |kind| ("operator.kyma-project.io", "v1beta2", kind);
     let core = |kind| ("", "v1", kind);
     [
@@ -25,7 +25,7 @@ pub(super) fn kinds() -> Vec<ApiResource> {
 }
 
 /// Publishes and applies what is there before: two components and a module.
-pub(super) async fn set(world: &World) {
+pub(crate) async fn set(world: &World) {
     for name in ["kept", "changed", "dropped", "dropped-too"] {
         world.config_map("web", name, "before");
     }
@@ -40,7 +40,7 @@ pub(super) async fn set(world: &World) {
 }
 
 /// Publishes the commit: creates with a namespace that must come first, changes, a channel that moves, and prunes.
-pub(super) fn act(world: &World) -> String {
+pub(crate) fn act(world: &World) -> String {
     world.config_map("web", "changed", "after");
     world.config_map("web", "created", "after");
     world.config_map("api", "limits", "after");
@@ -61,7 +61,7 @@ pub(super) fn act(world: &World) -> String {
 }
 
 /// Waits until the commit is applied in full.
-pub(super) async fn settled(world: &World, commit: &str) {
+pub(crate) async fn settled(world: &World, commit: &str) {
     let revision = format!("main@sha1:{commit}");
     world
         .until_source(
@@ -80,7 +80,7 @@ pub(super) async fn settled(world: &World, commit: &str) {
 }
 
 /// Returns everything that the play has left, in a form that does not depend on names, times or versions of the world.
-pub(super) async fn scenery(world: &World) -> String {
+pub(crate) async fn scenery(world: &World) -> String {
     let mut objects = Vec::new();
     for kind in kinds() {
         let api: Api<DynamicObject> = Api::all_with(world.client.clone(), &kind);

@@ -6,6 +6,7 @@ mod example;
 mod laws;
 mod mutations;
 mod rendering;
+mod stored;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

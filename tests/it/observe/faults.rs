@@ -151,3 +151,25 @@ async fn in_steady_state_nothing_is_asked() {
     }
     assert_eq!(proxy.seen(), []);
 }
+
+#[tokio::test]
+async fn a_watch_that_stays_broken_is_not_believed_even_while_its_next_attempt_hangs() {
+    let plane = ControlPlane::minimal();
+    let proxy = Proxy::start(plane).await;
+    let cluster = Cluster::connect(proxy.config(), None).await.unwrap();
+    let believed = std::time::Duration::from_millis(300);
+    let watched = Watched::start_with(&cluster, believed, &["ConfigMap"]).await;
+    let is_listed = || matches!(watched.kind("ConfigMap"), KindObservation::Listed(_));
+    assert!(is_listed());
+    proxy.inject(Rule::always("WATCH", "/configmaps", Fault::Hang));
+    proxy.inject(Rule::always("GET", "/configmaps", Fault::Hang));
+    proxy.disconnect();
+    while is_listed() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    proxy.heal();
+    proxy.disconnect();
+    while !is_listed() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

@@ -322,6 +322,21 @@ async fn a_rewritten_history_waits_for_a_person() {
     // The rewound revision is followed now; that a whole component is gone in it is another question.
     world.until_reason("ApprovalNeeded").await;
     nothing_is_lost(&world, &wanted, "rewound and approved").await;
+
+    // The way back to the same commit, from another one, is another decision.
+    world.repository.write("README.md", "further");
+    world.repository.commit("Go on");
+    let main = ["branch", "--force", "main", "other"];
+    world.repository.git(&main);
+    world.repository.push();
+    world.reconcile().await;
+    world
+        .repository
+        .git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    world.repository.git(&main);
+    world.repository.push();
+    let source = world.reconcile().await;
+    assert_eq!(ready(&source).1, "Rewound", "{:?}", ready(&source));
 }
 
 #[tokio::test]

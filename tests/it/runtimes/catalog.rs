@@ -287,3 +287,47 @@ async fn a_catalog_that_somebody_else_syncs_is_watched_and_not_written() {
     assert_eq!(versions(&world, &runtime).await, before);
     assert!(agent.audit().iter().all(|line| line["cluster"] == "home"));
 }
+
+#[tokio::test]
+async fn a_catalog_that_somebody_else_keeps_writing_is_left_to_them() {
+    let world = world().await;
+    let runtime = world.runtime("one", json!({}), json!([])).await;
+    let agent = world.agent_with(&["--allow-local-runtimes"]);
+    declare(&world, "Sync").await;
+    world.until_runtime(&runtime, "Synced").await;
+    let releases = world.catalog_api(&runtime, "ModuleReleaseMeta");
+    // As lifecycle-manager does in each of its loops: with force, and what home has in its eyes.
+    for version in ["1.40.0", "1.40.1"] {
+        let theirs = json!({
+            "apiVersion": "operator.kyma-project.io/v1beta2", "kind": "ModuleReleaseMeta",
+            "metadata": {"name": "telemetry"},
+            "spec": {"moduleName": "telemetry", "channels": [{"channel": "regular", "version": version}]},
+        });
+        releases
+            .patch(
+                "telemetry",
+                &PatchParams::apply("catalog-sync").force(),
+                &Patch::Apply(&theirs),
+            )
+            .await
+            .unwrap();
+        if version == "1.40.0" {
+            world
+                .until_channel(&runtime, ("telemetry", "regular"), Some("1.41.2"))
+                .await;
+        }
+    }
+    let target = world.until_runtime(&runtime, "Contested").await;
+    let (_, message) = ready(&target);
+    assert!(
+        message.contains("`catalog-sync`") && message.contains("Observe"),
+        "{message}"
+    );
+    world.until_reason("Held").await;
+    world
+        .until_channel(&runtime, ("telemetry", "regular"), Some("1.40.1"))
+        .await;
+    let writes = agent.audit().len();
+    world.reconcile().await;
+    assert_eq!(agent.audit().len(), writes, "nobody fights");
+}

@@ -2,11 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
+mod connections;
 mod https;
 mod local;
 mod mirror;
 mod odd_trees;
 mod recovery;
+mod signatures;
+pub(crate) mod ssh;
+mod stored;
+mod tags;
 mod working_tree;
 
 use fairway::model::Snapshot;
@@ -80,6 +85,7 @@ fn main(last: Option<CommitId>) -> FetchRequest {
         reference: Reference::Branch("main".to_owned()),
         path: ".".to_owned(),
         last,
+        last_tag: None,
     }
 }
 

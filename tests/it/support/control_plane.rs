@@ -31,20 +31,55 @@ impl ControlPlane {
         PLANE.get_or_init(|| Self::start("all"))
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests start the control plane as a process"
-    )]
+    /// All parts, for what concerns the cluster as a whole, such as installing and uninstalling. One test has it.
+    pub(crate) fn of_its_own() -> Self {
+        Self::launch("all", "alone")
+    }
+
+    /// etcd and the API server for one test, which may stop and start them. They end with the process of the tests.
+    pub(crate) fn own() -> &'static Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        Box::leak(Box::new(Self::launch("minimal", &format!("own-{next}"))))
+    }
+
+    /// Runs a command of the `control-plane` binary on a control plane that this process has started.
+    #[expect(clippy::disallowed_methods, reason = "the binary is a process")]
+    pub(crate) fn command(&self, arguments: &[&str]) {
+        let state = self.kubeconfig.parent().expect("it is a file");
+        let output = Command::new(binary())
+            .env_remove("KUBECONFIG")
+            .args(&arguments[..1])
+            .arg("--state")
+            .arg(state)
+            .args(&arguments[1..])
+            .output()
+            .expect("the binary was built");
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
     fn start(parts: &str) -> Self {
         // Only this variable can name another cluster; KUBECONFIG may be somebody's real one.
-        if let Some(kubeconfig) = std::env::var_os("FAIRWAY_TEST_KUBECONFIG") {
+        if let Some(kubeconfig) = super::environment("FAIRWAY_TEST_KUBECONFIG") {
             return Self {
                 kubeconfig: kubeconfig.into(),
             };
         }
+        Self::launch(parts, parts)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the control plane as a process"
+    )]
+    fn launch(parts: &str, name: &str) -> Self {
         let process = std::process::id();
         let state =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("control-plane-{process}-{parts}"));
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("control-plane-{process}-{name}"));
         let up = Command::new(binary())
             .env_remove("KUBECONFIG")
             .args([

@@ -102,7 +102,8 @@ impl World {
         config.to_string()
     }
 
-    fn api_server(&self) -> SocketAddr {
+    /// Returns where the API server listens.
+    pub(crate) fn api_server(&self) -> SocketAddr {
         let config = admin(self.plane.kubeconfig());
         let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
         server.strip_prefix("https://").unwrap().parse().unwrap()
@@ -170,11 +171,13 @@ impl World {
         let api = self.catalog_api(runtime, "ModuleReleaseMeta");
         let waiting = await_condition(api, module, offers);
         let ended = tokio::time::timeout(std::time::Duration::from_secs(90), waiting).await;
-        assert!(
-            ended.is_ok(),
-            "{module} is not {version:?} on {}",
-            runtime.name
-        );
+        if ended.is_err() {
+            let name = format!("{}.{}", self.name, runtime.name);
+            let target = self.targets().get_opt(&name).await.unwrap();
+            let live = self.catalog_api(runtime, "ModuleReleaseMeta");
+            let live = live.get_opt(module).await.unwrap();
+            panic!("{module} is not {version:?} on {name}: {target:#?}; {live:#?}");
+        }
     }
 }
 

@@ -263,7 +263,7 @@ impl Seen {
         }
     }
 
-    fn fits(&self, verb: &str, path: &str) -> bool {
+    pub(crate) fn fits(&self, verb: &str, path: &str) -> bool {
         (verb.is_empty() || self.verb == verb) && self.path.contains(path)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::cluster::Cluster;
-use fairway::model::{GroupKind, ObjectKey};
+use fairway::model::{GroupKind, ObjectKey, limits};
 use fairway::observe::{KindObservation, Observed, ObservedObject, Observer};
 use tokio::sync::watch;
 
@@ -20,8 +20,14 @@ pub(crate) struct Watched {
 impl Watched {
     /// Observes some kinds and waits for their first lists.
     pub(crate) async fn start(cluster: &Cluster, kinds: &[&str]) -> Self {
+        Self::start_with(cluster, limits::WATCH_BROKEN_MAX, kinds).await
+    }
+
+    /// Observes with another time for which a broken watch is believed.
+    pub(crate) async fn start_with(cluster: &Cluster, broken: Duration, kinds: &[&str]) -> Self {
         let (sender, rings) = watch::channel(0);
-        let observer = Observer::start(cluster.clone(), move || sender.send_modify(|n| *n += 1));
+        let bell = move || sender.send_modify(|n| *n += 1);
+        let observer = Observer::start_with(cluster.clone(), broken, bell);
         let watched = Self { observer, rings };
         watched.ensure(kinds);
         assert!(watched.observer.synced(PATIENCE).await);

@@ -1,8 +1,6 @@
 //! A world for one test: a namespace with the shipped rights, a git repository behind https, and the agent as a process.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fairway::model::api::{ReleaseSource, Target};
@@ -14,6 +12,8 @@ use kube::runtime::wait::{Condition, await_condition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub(crate) use super::agent::Agent;
+use super::agent::{FAIRWAY, command};
 use super::control_plane::ControlPlane;
 use super::git_server::{GitServer, SignIn};
 use super::proxy::Proxy;
@@ -42,13 +42,6 @@ pub(crate) struct World {
     /// Stands between the agent and the API server.
     pub(crate) proxy: Proxy,
     directory: TempDir,
-}
-
-/// The agent as a process, killed when it is dropped.
-pub(crate) struct Agent {
-    child: Child,
-    log: PathBuf,
-    audit: PathBuf,
 }
 
 // === impl World ===
@@ -93,14 +86,29 @@ impl World {
 
     /// Starts the agent with further arguments.
     pub(crate) fn agent_with(&self, arguments: &[&str]) -> Agent {
-        let kubeconfig = self.directory.path().join("agent.kubeconfig");
-        std::fs::write(&kubeconfig, self.proxy.kubeconfig())
-            .expect("the kubeconfig can be written");
-        Agent::start(&kubeconfig, &self.name, self.directory.path(), arguments)
+        self.agent_by(FAIRWAY, arguments)
+    }
+
+    /// Starts the agent so that no file of its can grow beyond 128 KiB, as on a volume that is full.
+    pub(crate) fn agent_without_room(&self) -> Agent {
+        let script = "trap '' XFSZ; ulimit -f 256; exec \"$0\" \"$@\"";
+        self.agent_by(&["sh", "-c", script, FAIRWAY[0]], &[])
+    }
+
+    fn agent_by(&self, program: &[&str], arguments: &[&str]) -> Agent {
+        let path = self.directory.path().join("agent.kubeconfig");
+        std::fs::write(&path, self.proxy.kubeconfig()).expect("it can be written");
+        let directory = self.directory.path();
+        Agent::start(program, &path, &self.name, directory, arguments)
     }
 
     /// Starts the agent straight at the API server, without the proxy.
     pub(crate) fn agent_direct(&self) -> Agent {
+        self.agent_direct_with(&[])
+    }
+
+    /// Does the same with further arguments.
+    pub(crate) fn agent_direct_with(&self, arguments: &[&str]) -> Agent {
         let path = self.directory.path().join("direct.kubeconfig");
         let admin = std::fs::read_to_string(self.plane.kubeconfig()).expect("it can be read");
         let mut direct: Value = serde_yaml::from_str(&admin).expect("a kubeconfig is YAML");
@@ -109,7 +117,8 @@ impl World {
         // The cluster of the administrator's file, the account of the agent's.
         direct["users"][0]["user"] = own["users"][0]["user"].clone();
         std::fs::write(&path, direct.to_string()).expect("the kubeconfig can be written");
-        Agent::start(&path, &self.name, self.directory.path(), &[])
+        let directory = self.directory.path();
+        Agent::start(FAIRWAY, &path, &self.name, directory, arguments)
     }
 
     /// Asks for a pass, as `fairway reconcile` does.
@@ -287,7 +296,7 @@ impl World {
     /// Runs a command of the command line as the administrator; returns its exit code, stdout and stderr. Blocks its thread, so
     /// that a command which waits for the agent needs a test with several.
     pub(crate) fn fairway(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = command()
+        let output = command(FAIRWAY)
             .arg("--kubeconfig")
             .arg(self.plane.kubeconfig())
             .args(["--namespace", &self.name])
@@ -365,117 +374,4 @@ async fn install(plane: &ControlPlane, namespace: &str, apps: &str) {
             );
         plane.apply_yaml(&text).await;
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the agent is tested as the process that it is"
-)]
-fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
-    command.env_remove("KUBECONFIG");
-    command
-}
-
-// === impl Agent ===
-
-impl Agent {
-    fn start(kubeconfig: &Path, namespace: &str, directory: &Path, arguments: &[&str]) -> Self {
-        let (log, audit) = (directory.join("agent.log"), directory.join("audit.jsonl"));
-        let open = |path: &Path| {
-            let file = std::fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(path);
-            Stdio::from(file.expect("the log can be written"))
-        };
-        let child = command()
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .args([
-                "--namespace",
-                namespace,
-                "agent",
-                "--listen",
-                "127.0.0.1:0",
-                "--cache-dir",
-            ])
-            .arg(directory.join("cache"))
-            .args(arguments)
-            .stdout(open(&audit))
-            .stderr(open(&log))
-            .spawn()
-            .expect("the binary is built");
-        Self { child, log, audit }
-    }
-
-    /// Returns the process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Kills the process as the kernel does when memory runs out.
-    pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    /// Asks the process to stop, and returns how long that took and whether it ended well.
-    pub(crate) fn terminate(&mut self) -> (Duration, bool) {
-        let begun = Instant::now();
-        let asked = signal(self.child.id(), "TERM");
-        assert!(
-            asked,
-            "the agent has ended before it was told to; {}",
-            self.log()
-        );
-        let status = self.child.wait().expect("it is our child");
-        (begun.elapsed(), status.success())
-    }
-
-    /// Returns everything that was logged.
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Returns the address of the private port, which the agent logs when it has started.
-    pub(crate) fn address(&self) -> String {
-        let log = self.log();
-        let started = log
-            .lines()
-            .find_map(|line| line.split_once("\"agent.address\":\""));
-        let (address, _) = started
-            .and_then(|(_, rest)| rest.split_once('"'))
-            .expect("it has started");
-        address.to_owned()
-    }
-
-    /// Returns the audit lines.
-    pub(crate) fn audit(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(&self.audit).unwrap_or_default();
-        text.lines()
-            .map(|line| serde_json::from_str(line).expect("each line is JSON"))
-            .collect()
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.kill();
-        if std::thread::panicking() {
-            let _ = writeln!(std::io::stderr(), "--- the agent's log ---\n{}", self.log());
-        }
-    }
-}
-
-/// Sends a signal by its name.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the standard library sends SIGKILL only"
-)]
-pub(crate) fn signal(process: u32, name: &str) -> bool {
-    let status = Command::new("kill")
-        .args(["-s", name, &process.to_string()])
-        .status();
-    status.is_ok_and(|status| status.success())
 }

@@ -175,3 +175,23 @@ fn what_takes_data_or_other_objects_along_always_waits(#[case] risky: &str) {
         [format!("deleted {risky}")]
     );
 }
+
+#[test]
+fn an_approval_forgets_what_git_wants_again_and_what_is_gone_but_not_what_cannot_be_seen() {
+    let (mut cluster, wanted) = one_gone();
+    cluster.prune.max_objects = 0;
+    let given = approve(&cluster.plan(&wanted));
+    let narrowed = |cluster: &Cluster, wanted: &crate::desired::Desired| {
+        let mut approval = given.clone();
+        approval.narrow(&source(), wanted, &cluster.observed);
+        approval.objects.len()
+    };
+    assert_eq!(narrowed(&cluster, &wanted), 1, "it still waits");
+    let again = and(staying(), [config_map("components/a", "gone")]);
+    assert_eq!(narrowed(&cluster, &again), 0, "git wants it again");
+    let mut unseen = Cluster::with(&again, &wanted);
+    unseen.unlist("ConfigMap");
+    assert_eq!(narrowed(&unseen, &wanted), 1, "it cannot be seen");
+    cluster.forget(&key(GONE));
+    assert_eq!(narrowed(&cluster, &wanted), 0, "it is gone");
+}

@@ -202,3 +202,35 @@ fn a_release_of_another_source_keeps_a_template_in_use() {
     });
     assert_eq!(holds(&cluster.plan(&wanted)), [format!("InUse {OLD}")]);
 }
+
+// === who uses a template beside channels ===
+
+#[rstest]
+#[case::nobody(Ok(&[][..]), &["deleted"], &[])]
+#[case::a_kyma(Ok(&["kcp-system/telemetry-1.0.0"][..]), &[], &["InUse"])]
+#[case::another_version(Ok(&["kcp-system/telemetry-1.1.0"][..]), &["deleted"], &[])]
+#[case::not_known(Err("forbidden"), &[], &["PruneUnsafe"])]
+fn a_template_goes_only_when_no_kyma_and_no_manifest_uses_it(
+    #[case] users: Result<&[&str], &str>,
+    #[case] changed: &[&str],
+    #[case] held: &[&str],
+) {
+    let wanted = and(
+        staying(),
+        [template("1.1.0"), release(&[("regular", "1.1.0")])],
+    );
+    let base = and(wanted.clone(), [template("1.0.0")]);
+    let mut cluster = Cluster::with(&base, &wanted);
+    assert!(cluster.plan(&wanted).deletes_templates());
+    let words = |name: &&str| ((*name).to_owned(), "Kyma kcp/one uses it".to_owned());
+    let users = users.map(|names| names.iter().map(words).collect());
+    cluster.template_users = Some(users.map_err(str::to_owned));
+    let plan = cluster.plan(&wanted);
+    let words: Vec<String> = plan
+        .actions()
+        .map(|action| action.explain().change.to_string())
+        .collect();
+    assert_eq!(words, changed);
+    let reasons: Vec<&str> = plan.holds.iter().map(|it| it.reason.as_str()).collect();
+    assert_eq!(reasons, held);
+}

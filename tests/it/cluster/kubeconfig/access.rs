@@ -80,7 +80,7 @@ async fn reaches_a_real_cluster() {
     let plane = ControlPlane::minimal();
     let bytes = std::fs::read(plane.kubeconfig()).unwrap();
     let access = RemoteAccess::parse(&bytes, ALLOWS_LOCAL).unwrap();
-    let cluster = Cluster::connect(access.config(), None).await.unwrap();
+    let cluster = access.connect(None).await.unwrap();
     assert!(
         Cluster::connect(access.config(), Some(cluster.uid()))
             .await

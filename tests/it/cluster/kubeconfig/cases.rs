@@ -127,6 +127,10 @@ fn weak() -> Vec<(&'static str, String)> {
         ),
         ("no certificate authority", good().replacen(ca, "", 1)),
         ("tls-server-name", cluster("tls-server-name: '*'")),
+        (
+            "an unknown field that is false",
+            cluster("verify-tls: false"),
+        ),
         ("an unknown field of a cluster", cluster("api-version: v1")),
         (
             "an unknown field that is a token by mistake",

@@ -3,6 +3,7 @@
 mod access;
 mod cases;
 mod hostile;
+mod laws;
 
 use std::path::Path;
 

@@ -1,0 +1,274 @@
+//! The task that keeps one lease: sends what the election decides, and publishes what is held.
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::election::{Election, LeaseSettings, Step, holder, lasts};
+use crate::agent::clock;
+use crate::agent::heartbeat::Heartbeat;
+use crate::cluster::{Cluster, ClusterError, Held};
+use crate::model::limits;
+
+/// A lease as people are told of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LeaseView {
+    /// Whether it was looked at.
+    pub known: bool,
+    /// Who holds it, as the lease says.
+    pub holder: Option<String>,
+    /// Since when, by the holder's clock.
+    pub since: Option<Timestamp>,
+    /// When the holder has renewed it last, by the holder's clock.
+    pub renewed: Option<Timestamp>,
+    /// How long it lasts after a renewal, as the holder says.
+    pub lasts: Duration,
+    /// Its count of holds.
+    pub transitions: i32,
+    /// Why the last request about it has failed.
+    pub trouble: Option<String>,
+}
+
+/// A lease that is kept, or striven for, until this is dropped.
+#[derive(Debug)]
+pub struct KeptLease {
+    held: watch::Receiver<Option<Held>>,
+    view: watch::Receiver<LeaseView>,
+    give_back: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+struct Keeper {
+    cluster: Cluster,
+    settings: LeaseSettings,
+    election: Election,
+    trouble: Option<String>,
+    held: watch::Sender<Option<Held>>,
+    view: watch::Sender<LeaseView>,
+    heartbeat: Option<Heartbeat>,
+    give_back: CancellationToken,
+}
+
+// === impl KeptLease ===
+
+impl KeptLease {
+    /// Begins to strive for a lease.
+    pub(in crate::agent) fn keep_alive(
+        cluster: Cluster,
+        settings: LeaseSettings,
+        heartbeat: Option<Heartbeat>,
+    ) -> Self {
+        let (held_sender, held) = watch::channel(None);
+        let (view_sender, view) = watch::channel(LeaseView::default());
+        let give_back = CancellationToken::new();
+        let keeper = Keeper {
+            cluster,
+            election: Election::new(settings.clone()),
+            settings,
+            trouble: None,
+            held: held_sender,
+            view: view_sender,
+            heartbeat,
+            give_back: give_back.clone(),
+        };
+        let task = tokio::spawn(keeper.run());
+        Self {
+            held,
+            view,
+            give_back,
+            task,
+        }
+    }
+
+    /// Begins to strive for a lease.
+    pub fn keep(cluster: Cluster, settings: LeaseSettings) -> Self {
+        Self::keep_alive(cluster, settings, None)
+    }
+
+    /// Returns what is held, as it changes.
+    pub fn held(&self) -> watch::Receiver<Option<Held>> {
+        self.held.clone()
+    }
+
+    /// Returns what people are told, as it changes.
+    pub fn view(&self) -> watch::Receiver<LeaseView> {
+        self.view.clone()
+    }
+
+    /// Waits for the end of the task, which nobody has asked for.
+    pub async fn died(&mut self) {
+        // A handle may be awaited to its end once only.
+        if !self.task.is_finished() {
+            let _ = (&mut self.task).await;
+        }
+    }
+
+    /// Gives the lease back, so that the next one need not wait for its end. What it guards must have ended.
+    pub async fn give_back(mut self) {
+        self.give_back.cancel();
+        self.died().await;
+    }
+}
+
+impl Drop for KeptLease {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// === impl Keeper ===
+
+impl Keeper {
+    async fn run(mut self) {
+        let watch = self
+            .cluster
+            .watch_lease(&self.settings.namespace, &self.settings.name);
+        let mut events = std::pin::pin!(watch);
+        loop {
+            self.election.lapse(Instant::now());
+            self.publish();
+            if self.give_back.is_cancelled() {
+                break;
+            }
+            let until = match self.election.step(Instant::now(), clock::now()) {
+                Step::Wait(until) => until,
+                step => {
+                    self.take(step).await;
+                    continue;
+                }
+            };
+            tokio::select! {
+                () = self.give_back.cancelled() => {}
+                () = sleep_until(until.min(Instant::now() + limits::HEARTBEAT)) => {}
+                event = events.next() => match event {
+                    Some(Ok(lease)) => self.election.noticed(lease, Instant::now()),
+                    Some(Err(error)) => {
+                        tracing::warn!(lease.name = self.settings.name, %error, "failed to watch the lease");
+                    }
+                    None => unreachable!("the watch begins anew for ever"),
+                },
+            }
+            if let Some(heartbeat) = &self.heartbeat {
+                heartbeat.beat();
+            }
+        }
+        self.end().await;
+    }
+
+    /// Sends one request and takes in its answer.
+    async fn take(&mut self, step: Step) {
+        let sent = Instant::now();
+        let deadline = self.settings.request_deadline();
+        let cluster = self.cluster.clone();
+        let (namespace, name) = (&self.settings.namespace, &self.settings.name);
+        let request = async {
+            match &step {
+                Step::Wait(_) => Ok(None),
+                Step::Read => cluster.read_lease(namespace, name, deadline).await,
+                Step::Create(lease) => cluster.create_lease(lease, deadline).await.map(Some),
+                Step::Replace(lease) => cluster.replace_lease(lease, deadline).await.map(Some),
+            }
+        };
+        self.trouble = None;
+        // A hold that lapses while a request hangs is told at once.
+        let end = self.election.held().map(|held| held.effects_end);
+        let end = end.map_or(sent + deadline, |end| end.min(sent + deadline));
+        let answer = timeout_at(end, request).await;
+        match (step, answer) {
+            (Step::Wait(_), _) => {}
+            (Step::Read, Ok(Ok(lease))) => self.election.read(lease, Instant::now()),
+            (_, Ok(Ok(Some(lease)))) => self.election.won(lease, sent),
+            (_, Ok(Ok(None)) | Err(_)) => {
+                self.failed("no answer in time".to_owned());
+            }
+            (_, Ok(Err(ClusterError::Conflict { .. })))
+            | (Step::Replace(_), Ok(Err(ClusterError::NotFound { .. }))) => {
+                self.election.conflicted();
+            }
+            (_, Ok(Err(error))) => {
+                self.failed(error.to_string());
+            }
+        }
+    }
+
+    fn publish(&self) {
+        let held = self.election.held();
+        self.held.send_if_modified(|now| {
+            let changed = *now != held;
+            now.clone_from(&held);
+            changed
+        });
+        let seen = self.election.seen().map(LeaseView::of);
+        let mut view = seen.unwrap_or_else(|| self.view.borrow().clone());
+        view.trouble.clone_from(&self.trouble);
+        self.view.send_if_modified(|now| {
+            if view.known && (now.holder != view.holder || !now.known) {
+                tracing::info!(
+                    lease.name = self.settings.name,
+                    lease.holder = view.holder.as_deref().unwrap_or_default(),
+                    lease.transitions = view.transitions,
+                    lease.ours = held.is_some(),
+                    "the lease has a holder"
+                );
+            }
+            let changed = *now != view;
+            *now = view;
+            changed
+        });
+    }
+
+    fn failed(&mut self, error: String) {
+        tracing::warn!(
+            lease.name = self.settings.name,
+            error,
+            "failed to keep the lease"
+        );
+        self.trouble = Some(error);
+        self.election.failed(Instant::now());
+    }
+
+    async fn end(mut self) {
+        let lease = self.election.given_back(clock::now());
+        self.publish();
+        let Some(lease) = lease else {
+            return;
+        };
+        let deadline = self.settings.request_deadline();
+        match self.cluster.replace_lease(&lease, deadline).await {
+            Ok(_) => tracing::info!(lease.name = self.settings.name, "gave the lease back"),
+            Err(error) => {
+                tracing::warn!(lease.name = self.settings.name, %error, "failed to give the lease back; it expires");
+            }
+        }
+    }
+}
+
+// === impl LeaseView ===
+
+impl LeaseView {
+    /// Reads a lease.
+    pub fn of(lease: &Lease) -> Self {
+        let spec = lease.spec.as_ref();
+        Self {
+            known: true,
+            holder: holder(lease).map(str::to_owned),
+            since: spec.and_then(|spec| spec.acquire_time.as_ref().map(|time| time.0)),
+            renewed: spec.and_then(|spec| spec.renew_time.as_ref().map(|time| time.0)),
+            transitions: spec
+                .and_then(|spec| spec.lease_transitions)
+                .unwrap_or_default(),
+            lasts: lasts(lease),
+            trouble: None,
+        }
+    }
+
+    /// Returns whether somebody holds the lease, as far as the clocks of two machines can tell.
+    pub fn seems_held(&self, wall: Timestamp) -> bool {
+        let renewed = self.renewed.filter(|_| self.holder.is_some());
+        renewed.is_some_and(|renewed| wall < renewed + self.lasts)
+    }
+}

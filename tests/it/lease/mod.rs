@@ -1,0 +1,9 @@
+//! Leases: of two replicas one acts, the other takes over, and a late one undoes nothing.
+
+mod faults;
+mod handover;
+mod quiet;
+mod record;
+mod replicas;
+mod sync;
+mod two_leaders;
