@@ -54,13 +54,21 @@ check: ## formatting, lints, generated files, documentation
 bench: ## the measures, as tables and JSON in target/bench (about ten minutes)
 	@tests/prerequisites cargo go git cc perl
 	@tests/control-plane/build >/dev/null
-	cargo bench --locked --bench engine --bench agent
+	cargo bench --locked --bench engine --bench agent --bench migrations
 
 .PHONY: crash
 crash: ## every crash point, instead of the representative set that `make test` takes
 	@tests/prerequisites cargo go git cc perl
 	@tests/control-plane/build >/dev/null
 	FAIRWAY_CRASH_POINTS=all cargo test --locked --test it -- crash:: --nocapture
+
+.PHONY: messages
+messages: ## the page of messages of conditions, from what agents write in the integration tests
+	@tests/prerequisites cargo go git cc perl curl openssl
+	@tests/control-plane/build >/dev/null
+	@rm -f target/messages.jsonl
+	FAIRWAY_RECORD_MESSAGES=$(CURDIR)/target/messages.jsonl cargo test --locked --test it -- agent:: runtimes:: prune_safety:: webhook:: migrations::
+	FAIRWAY_RENDER_MESSAGES=$(CURDIR)/target/messages.jsonl cargo test --locked --test it -- conditions::
 
 .PHONY: generate
 generate: ## CRDs and reference pages, from the code

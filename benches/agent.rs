@@ -2,7 +2,8 @@
 //!
 //! The agent is the release binary under the token of the shipped ServiceAccount, against a real etcd and API server without
 //! fsync on the same machine. Runtimes are namespaces of that same API server, each behind a TCP line of its own; deliveries
-//! are signed and come over real connections. `FAIRWAY_BENCH=quick` takes fewer rounds.
+//! are signed and come over real connections. `FAIRWAY_BENCH=quick` takes fewer rounds, and
+//! `cargo bench --bench agent -- idle slow` takes only the measures of these names.
 
 #![expect(
     clippy::unwrap_used,
@@ -48,15 +49,34 @@ fn main() {
     let quick = support::environment("FAIRWAY_BENCH").as_deref() == Some("quick");
     let rounds = |full: usize, few: usize| if quick { few } else { full };
     let runtime = tokio::runtime::Runtime::new().unwrap();
+    let only: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let mut report = Report::default();
     runtime.block_on(async {
-        moves::two_runtimes(&mut report, rounds(50, 10)).await;
-        moves::new_runtime(&mut report, rounds(5, 2)).await;
-        moves::one_of_five_silent(&mut report, rounds(20, 5)).await;
-        load::burst(&mut report).await;
-        takeover::both(&mut report, rounds(3, 1)).await;
-        idle::two_runtimes(&mut report, if quick { 15 } else { 90 }).await;
-        load::slow_connections(&mut report).await;
+        if wanted("moves") {
+            moves::two_runtimes(&mut report, rounds(50, 10)).await;
+        }
+        if wanted("new") {
+            moves::new_runtime(&mut report, rounds(5, 2)).await;
+        }
+        if wanted("silent") {
+            moves::one_of_five_silent(&mut report, rounds(20, 5)).await;
+        }
+        if wanted("burst") {
+            load::burst(&mut report).await;
+        }
+        if wanted("takeover") {
+            takeover::both(&mut report, rounds(3, 1)).await;
+        }
+        if wanted("idle") {
+            idle::two_runtimes(&mut report, if quick { 15 } else { 90 }).await;
+        }
+        if wanted("slow") {
+            load::slow_connections(&mut report).await;
+        }
     });
     report.write("agent.json");
 }

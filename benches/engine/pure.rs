@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use fairway::desired::{Cache, EvaluateOptions, evaluate};
 use fairway::model::SourceName;
+use fairway::plan::hooks::{Committed, MigrationInput};
 use fairway::plan::{Jobs, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 use fairway::source::WorkingTree;
 
@@ -55,6 +56,10 @@ pub(crate) fn validate(report: &mut Report, count: usize) {
         failures: &std::collections::BTreeMap::new(),
         only: None,
         takeover: &[],
+        migrations: MigrationInput {
+            committed: &Committed::default(),
+            states: None,
+        },
     });
     let again = begun.elapsed();
     assert_eq!(planned.actions().count(), 1);

@@ -18,6 +18,8 @@ use super::bell::Bell;
 use super::claims::{Bells, Claims};
 use super::heartbeat::{Heartbeat, Heartbeats};
 use super::memory::Memory;
+use super::migration_news::MigrationNews;
+use super::migrations::{conductor, follow_runs, ringing};
 use super::outlets::Outlets;
 use super::pass::Engine;
 use super::record::Record;
@@ -27,7 +29,7 @@ use super::source_task::{SourceState, SourceTask};
 use super::target_task::TargetTask;
 use super::webhook::WebhookTask;
 use crate::cluster::{AccessPolicy, Cluster};
-use crate::model::api::{HOME, ReleaseSource};
+use crate::model::api::{HOME, ReleaseSource, Run};
 use crate::model::{SourceName, limits};
 use crate::observe::Observer;
 use crate::report::DecisionAction;
@@ -68,6 +70,41 @@ struct Running {
     stop: CancellationToken,
 }
 
+/// The sources that are followed, each with its tasks.
+#[derive(Default)]
+struct Followed {
+    running: BTreeMap<String, Running>,
+    tasks: JoinSet<()>,
+    /// What a list that is under way has named so far.
+    listed: Option<Vec<String>>,
+    /// Whether the records of sources that went while nobody looked were looked for.
+    swept: bool,
+}
+
+impl Followed {
+    /// Returns the sources that are followed and not among these.
+    fn all_but(&self, names: &[String]) -> Vec<String> {
+        let gone = self.running.keys().filter(|name| !names.contains(name));
+        gone.cloned().collect()
+    }
+
+    /// Lets what is under way end, for a bounded time.
+    async fn end(mut self) -> Ended {
+        for one in self.running.values() {
+            one.stop.cancel();
+        }
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(limits::SHUTDOWN_DEADLINE, ended)
+            .await
+            .is_err()
+        {
+            tracing::warn!("stopped before everything under way had ended");
+            return Ended::Late;
+        }
+        Ended::Well
+    }
+}
+
 // === impl Daemon ===
 
 impl Daemon {
@@ -106,10 +143,7 @@ impl Daemon {
         let api: Api<ReleaseSource> =
             Api::namespaced(self.cluster.client(), &self.settings.namespace);
         let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
-        let mut running: BTreeMap<String, Running> = BTreeMap::new();
-        let mut tasks = JoinSet::new();
-        let mut listed: Option<Vec<String>> = None;
-        let mut swept = false;
+        let mut followed = Followed::default();
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -117,7 +151,7 @@ impl Daemon {
                     self.heartbeat.beat();
                     continue;
                 }
-                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
+                Some(ended) = followed.tasks.join_next(), if !followed.tasks.is_empty() => {
                     // Tasks end only when they are told to; a panic in one must not leave a half-dead agent behind.
                     if let Err(error) = ended {
                         tracing::error!(%error, "a task has died; the agent stops");
@@ -128,64 +162,45 @@ impl Daemon {
                 event = events.next() => event,
             };
             match event {
-                Some(Ok(watcher::Event::Init)) => listed = Some(Vec::new()),
-                Some(Ok(watcher::Event::InitApply(resource))) => {
-                    listed
-                        .get_or_insert_default()
-                        .extend(resource.metadata.name.clone());
-                    self.upsert(resource, &mut running, &mut tasks);
-                }
-                Some(Ok(watcher::Event::Apply(resource))) => {
-                    self.upsert(resource, &mut running, &mut tasks);
-                }
-                Some(Ok(watcher::Event::InitDone)) => {
-                    if let Some(names) = listed.take() {
-                        let gone: Vec<String> = running
-                            .keys()
-                            .filter(|name| !names.contains(name))
-                            .cloned()
-                            .collect();
-                        for name in &gone {
-                            self.remove(name, &mut running).await;
-                        }
-                        if !swept {
-                            swept = true;
-                            self.sweep(&names).await;
-                        }
-                    }
-                    self.heartbeats.listed();
-                }
-                Some(Ok(watcher::Event::Delete(resource))) => {
-                    if let Some(name) = resource.metadata.name {
-                        self.remove(&name, &mut running).await;
-                    }
-                }
+                Some(Ok(event)) => self.take_in(event, &mut followed).await,
                 Some(Err(error)) => tracing::warn!(%error, "failed to watch ReleaseSources"),
                 None => break,
             }
         }
-        for one in running.values() {
-            one.stop.cancel();
-        }
-        let ended = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(limits::SHUTDOWN_DEADLINE, ended)
-            .await
-            .is_err()
-        {
-            tracing::warn!("stopped before everything under way had ended");
-            return Ended::Late;
-        }
-        Ended::Well
+        followed.end().await
     }
 
-    fn upsert(
-        &self,
-        resource: ReleaseSource,
-        running: &mut BTreeMap<String, Running>,
-        tasks: &mut JoinSet<()>,
-    ) {
+    async fn take_in(&self, event: watcher::Event<ReleaseSource>, followed: &mut Followed) {
+        match event {
+            watcher::Event::Init => followed.listed = Some(Vec::new()),
+            watcher::Event::InitApply(resource) => {
+                let name = resource.metadata.name.clone();
+                followed.listed.get_or_insert_default().extend(name);
+                self.upsert(resource, followed);
+            }
+            watcher::Event::Apply(resource) => self.upsert(resource, followed),
+            watcher::Event::InitDone => {
+                if let Some(names) = followed.listed.take() {
+                    for name in followed.all_but(&names) {
+                        self.remove(&name, &mut followed.running).await;
+                    }
+                    if !std::mem::replace(&mut followed.swept, true) {
+                        self.sweep(&names).await;
+                    }
+                }
+                self.heartbeats.listed();
+            }
+            watcher::Event::Delete(resource) => {
+                if let Some(name) = resource.metadata.name {
+                    self.remove(&name, &mut followed.running).await;
+                }
+            }
+        }
+    }
+
+    fn upsert(&self, resource: ReleaseSource, followed: &mut Followed) {
         let name = resource.metadata.name.clone().unwrap_or_default();
-        if let Some(one) = running.get(&name) {
+        if let Some(one) = followed.running.get(&name) {
             let changed = one.resource.borrow().metadata.generation != resource.metadata.generation
                 || one.resource.borrow().metadata.annotations != resource.metadata.annotations;
             one.resource.send_replace(Arc::new(resource));
@@ -203,8 +218,8 @@ impl Daemon {
             }
         };
         tracing::info!(source.name = %source, source.url = %resource.spec.url, "following a source");
-        let one = self.start(source, resource, tasks);
-        running.insert(name, one);
+        let one = self.start(source, resource, &mut followed.tasks);
+        followed.running.insert(name, one);
     }
 
     fn start(
@@ -256,6 +271,23 @@ impl Daemon {
             policy: self.settings.runtime_access,
             stop: stop.clone(),
         };
+        let news = MigrationNews::new(&source, &self.settings.namespace, &self.outlets);
+        let conductor = conductor(
+            &self.cluster,
+            &self.settings.namespace,
+            &source,
+            news.clone(),
+            ringing(bell.clone()),
+            stop.clone(),
+        );
+        let runs_task = follow_runs(
+            conductor.clone(),
+            self.cluster.clone(),
+            self.settings.namespace.clone(),
+            source.clone(),
+            Some(Arc::new(move |run: &Run| news.trimmed(run))),
+            stop.clone(),
+        );
         let target_task = TargetTask {
             published: published_sender,
             board,
@@ -267,7 +299,8 @@ impl Daemon {
                 self.cluster.clone(),
                 self.observer.clone(),
                 &self.settings.namespace,
-            ),
+            )
+            .with_conductor(Arc::new(conductor)),
             resource,
             state,
             bell: bell.clone(),
@@ -281,6 +314,7 @@ impl Daemon {
         tasks.spawn(webhook_task.run());
         tasks.spawn(target_task.run());
         tasks.spawn(fleet_task.run());
+        tasks.spawn(runs_task);
         // What needs no fetch, such as the end of a source, is not kept waiting by a git server that is away.
         bell.ring();
         Running {

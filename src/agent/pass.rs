@@ -20,7 +20,9 @@ use crate::model::{
     SourceName, limits,
 };
 use crate::observe::{KindObservation, Observer};
+use crate::plan::hooks::{Committed, HookStates, MigrationInput};
 use crate::plan::{Approval, Jobs, Plan, PlanInput, PruneSettings, TemplateUse, check, plan};
+use crate::runs::conductor::{Conduct, Offer};
 
 /// What keeps its state between the passes over one target.
 pub struct Engine {
@@ -34,6 +36,7 @@ pub struct Engine {
     /// Who used which template when it was asked last.
     templates: Option<(Instant, TemplateUsers)>,
     last: Option<Evaluated>,
+    conductor: Option<Arc<dyn Conduct>>,
 }
 
 /// Users of templates by the template's name, or why they are not known.
@@ -61,6 +64,10 @@ pub struct PassRequest<'a> {
     pub record: Result<(), &'a str>,
     /// The Jobs that were created before, from the record.
     pub jobs: &'a Jobs,
+    /// What was committed of components with migrations, from the record.
+    pub committed: &'a Committed,
+    /// The author of the commit, for the records of migrations.
+    pub author: &'a str,
     /// Only this component, for `fairway sync --component`; nothing else is touched.
     pub only: Option<&'a ComponentName>,
     /// Ends the pass early: nothing new is started.
@@ -101,6 +108,13 @@ pub trait PassListener {
         jobs: &Jobs,
     ) -> impl Future<Output = Result<(), ClusterError>> + Send;
 
+    /// Writes down what is committed, and deploys that are about to change something, before they do. The pass ends when that
+    /// fails.
+    fn commit(
+        &mut self,
+        committed: &Committed,
+    ) -> impl Future<Output = Result<(), ClusterError>> + Send;
+
     /// Makes sure that the target's record is still the one that the plan was made with, before anything is deleted. The
     /// pass ends when it is not.
     fn deleting(&mut self) -> impl Future<Output = Result<(), ClusterError>> + Send;
@@ -126,7 +140,16 @@ impl Engine {
             key: None,
             templates: None,
             last: None,
+            conductor: None,
         }
+    }
+
+    /// Has the migrations of the target run by this conductor. Without one, a plan shows what would be done if each migration ended
+    /// well, and a pass changes nothing that has to wait for one.
+    #[must_use]
+    pub fn with_conductor(mut self, conductor: Arc<dyn Conduct>) -> Self {
+        self.conductor = Some(conductor);
+        self
     }
 
     /// Returns the cluster that this engine writes to.
@@ -234,6 +257,16 @@ impl Engine {
 
     /// Plans without doing anything.
     pub fn plan(&self, desired: &Desired, request: &PassRequest<'_>) -> Plan {
+        let states = self.conductor.as_ref().map(|it| it.states());
+        self.plan_with(desired, request, states.as_ref())
+    }
+
+    fn plan_with(
+        &self,
+        desired: &Desired,
+        request: &PassRequest<'_>,
+        states: Option<&HookStates>,
+    ) -> Plan {
         let observed = self.observer.view();
         let failures = self.failures.past(Instant::now());
         let input = PlanInput {
@@ -248,6 +281,10 @@ impl Engine {
             templates: self.template_use(),
             only: request.only,
             takeover: request.takeover,
+            migrations: MigrationInput {
+                committed: request.committed,
+                states,
+            },
         };
         let mut plan = plan(input);
         refuse_violations(&mut plan, &input);
@@ -269,22 +306,34 @@ impl Engine {
         let mut rounds = 0;
         let begun = Instant::now();
         let mut jobs = request.jobs.clone();
+        let mut committed = request.committed.clone();
         let plan = loop {
             let round = PassRequest {
                 jobs: &jobs,
+                committed: &committed,
                 ..*request
             };
-            let plan = self.plan(&desired, &round);
+            let plan = self.plan_round(&desired, &round);
             // What is to be deleted now must not be judged by what was so a while ago.
             if plan.deletes_templates() && !self.has_asked_since(begun) {
                 let users = template_users(&self.cluster).await;
                 self.templates = Some((Instant::now(), users));
                 continue;
             }
-            let done = plan.is_empty();
+            let is_new = plan.committed != committed;
+            if is_new {
+                listener.commit(&plan.committed).await?;
+                committed = plan.committed.clone();
+            }
+            self.offer(&desired, &plan, request.author);
+            // What was committed may be what something else waited for.
+            let done = plan.is_empty() && !is_new;
             rounds += 1;
             if done || rounds > limits::PASS_ROUNDS_MAX || request.stop.is_cancelled() {
                 break plan;
+            }
+            if plan.is_empty() {
+                continue;
             }
             let kinds = plan
                 .phases
@@ -312,9 +361,10 @@ impl Engine {
                 total.gave_up = true;
                 let round = PassRequest {
                     jobs: &jobs,
+                    committed: &committed,
                     ..*request
                 };
-                break self.plan(&desired, &round);
+                break self.plan_round(&desired, &round);
             }
         };
         // Our own answers ring no bell: what had to be left for the next pass has nobody else to start it.
@@ -333,6 +383,25 @@ impl Engine {
 }
 
 impl Engine {
+    /// Plans what is about to be carried out: where nobody runs migrations, none has ended well.
+    fn plan_round(&self, desired: &Desired, round: &PassRequest<'_>) -> Plan {
+        let states = self.conductor.as_ref().map(|it| it.states());
+        self.plan_with(desired, round, Some(&states.unwrap_or_default()))
+    }
+
+    /// Hands the hooks that are wanted to the conductor, which rings the bell when one has come further.
+    fn offer(&self, desired: &Desired, plan: &Plan, author: &str) {
+        if let Some(conductor) = &self.conductor {
+            conductor.offer(Offer {
+                revision: &desired.revision,
+                author,
+                release: desired.settings.release.as_deref(),
+                http_hosts: &desired.settings.http_hosts,
+                hooks: &plan.hooks,
+            });
+        }
+    }
+
     /// Notes which Jobs were created: one that has ended may be gone before anybody looks again.
     fn note_jobs(&self, jobs: &mut Jobs, outcome: &Outcome) {
         for effect in &outcome.effects {

@@ -11,11 +11,13 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::committed::{committed_of, committed_to};
 use crate::cluster::{Cluster, ClusterError, Patch};
 use crate::model::api::{
     ConditionType, HOME, Target, TargetFields, TargetStatus, status_differs, target_name,
 };
 use crate::model::{ClusterUid, Digest, GroupKind, ObjectKey, SourceName, names};
+use crate::plan::hooks::Committed;
 use crate::plan::{JobRecord, Jobs};
 use crate::report::created_jobs;
 
@@ -95,6 +97,11 @@ impl Record {
             .retain(|one| ConditionType::is_ours(&one.type_));
     }
 
+    /// Returns the name of the Target.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns when the Target was created; none while there is none.
     pub fn created(&self) -> Option<Timestamp> {
         self.created
@@ -126,6 +133,22 @@ impl Record {
             (key, record)
         });
         jobs.collect()
+    }
+
+    /// Returns what was committed of components with migrations, and of the deploy as a whole.
+    pub fn committed(&self) -> Committed {
+        committed_of(&self.status)
+    }
+
+    /// Writes down what is committed, and deploys that are about to change something.
+    ///
+    /// # Errors
+    ///
+    /// As [`Record::write`].
+    pub async fn commit(&mut self, committed: &Committed) -> Result<(), ClusterError> {
+        let mut status = self.status.clone();
+        committed_to(committed, &mut status);
+        self.write(status).await
     }
 
     /// Returns whether the record belongs to this cluster, and otherwise why nothing may be pruned.
@@ -215,6 +238,23 @@ impl Record {
             .into_iter()
             .filter_map(|target| target.metadata.name);
         Ok(names.filter_map(|name| source_of(&name)).collect())
+    }
+
+    /// Returns the clusters that a source has Targets of, by their names.
+    pub async fn clusters(
+        cluster: &Cluster,
+        namespace: &str,
+        source: &SourceName,
+    ) -> Result<BTreeSet<String>, ClusterError> {
+        let targets = cluster.list::<Target>(namespace, "").await?;
+        let names = targets
+            .into_iter()
+            .filter_map(|target| target.metadata.name);
+        let own = |name: String| {
+            let (of, cluster) = name.split_once('.')?;
+            (of == source.to_string()).then(|| cluster.to_owned())
+        };
+        Ok(names.filter_map(own).collect())
     }
 
     /// Writes down what is about to be applied: kinds that are new, and Jobs that are begun.

@@ -26,6 +26,7 @@ use crate::fleet::Published;
 use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{GroupKind, Revision, Snapshot, SourceName, limits};
+use crate::plan::hooks::Committed;
 use crate::plan::{Approval, Jobs, Plan, PruneSettings};
 use crate::report::{
     DecisionAction, Effect, FetchFailure, Origin, PassReport, source_status, source_suspended,
@@ -220,6 +221,11 @@ impl TargetTask {
         };
         let options = self.evaluate_options(resource);
         let decision = self.decision(resource);
+        // Who asks for a pass asks for a fresh look, also at a record that somebody has deleted meanwhile.
+        let handled = self.memory.status(resource).last_handled_reconcile_at;
+        if state.requested_at != handled {
+            self.memory.record = None;
+        }
         let mut record = match self.memory.record.take() {
             Some(record) => record,
             None => Record::load(&self.cluster, &self.namespace, &self.source).await?,
@@ -294,7 +300,7 @@ impl TargetTask {
     ) -> Result<(), ClusterError> {
         let trusted = record.trusted();
         let prune = PruneSettings::from(&resource.spec.prune);
-        let (stop, jobs) = (self.stop.clone(), record.jobs());
+        let (stop, jobs, committed) = (self.stop.clone(), record.jobs(), record.committed());
         let mut request = PassRequest {
             source: &self.source,
             prune: &prune,
@@ -302,6 +308,8 @@ impl TargetTask {
             approval: None,
             record: trusted.as_ref().copied().map_err(String::as_str),
             jobs: &jobs,
+            committed: &committed,
+            author: &commit.author,
             only: None,
             stop: &stop,
         };
@@ -449,6 +457,10 @@ impl PassListener for Listener<'_> {
         jobs: &Jobs,
     ) -> Result<(), ClusterError> {
         self.record.begin(kinds, jobs).await
+    }
+
+    async fn commit(&mut self, committed: &Committed) -> Result<(), ClusterError> {
+        self.record.commit(committed).await
     }
 
     async fn deleting(&mut self) -> Result<(), ClusterError> {

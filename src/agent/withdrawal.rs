@@ -24,6 +24,7 @@ use crate::execute::Outcome;
 use crate::model::api::{Decision, DecisionKind, DeletionPolicy, HOME, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{Digest, GroupKind, Hold, HoldReason, Revision, names};
+use crate::plan::hooks::Committed;
 use crate::plan::{Jobs, Plan};
 use crate::report::DecisionAction;
 
@@ -193,6 +194,9 @@ impl TargetTask {
             unhealthy: Vec::new(),
             conflicts: Vec::new(),
             jobs: Jobs::new(),
+            hooks: Vec::new(),
+            committed: Committed::default(),
+            migrations: Vec::new(),
         };
         Pass {
             desired,

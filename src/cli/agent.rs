@@ -57,7 +57,7 @@ pub struct AgentArguments {
     #[arg(long, value_name = "NAME", env = "FAIRWAY_IDENTITY")]
     identity: Option<String>,
     /// How long the lease lasts after a renewal: what a takeover from a killed replica takes at most
-    #[arg(long, value_name = "TIME", value_parser = parse_lease_duration, default_value = "15s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_lease_duration, default_value = "14s")]
     lease_duration: Duration,
     /// The lease that replicas share
     #[arg(long, value_name = "NAME", default_value = names::LEASE_HOME, hide = true)]
@@ -115,7 +115,8 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
             let metrics = Arc::clone(&metrics);
             let daemon = Daemon::new(settings.clone(), cluster, outlets, heartbeats.clone(), term);
             async move {
-                let ended = daemon.run().await;
+                // What it follows makes its future large.
+                let ended = Box::pin(daemon.run()).await;
                 metrics.stands_by();
                 ended
             }

@@ -10,10 +10,11 @@ use serde_json::json;
 use super::connection::runtime;
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::identity::who_and_why;
 use super::resources::Home;
 use super::waiting::rewound_to;
 use crate::model::api::{Decision, DecisionKind, HOME, ReleaseSource, Target};
-use crate::model::{SourceName, limits, names};
+use crate::model::{SourceName, names};
 
 /// Arguments of `fairway approve`.
 #[derive(Debug, Args)]
@@ -213,49 +214,16 @@ fn decision(
     last: Option<Timestamp>,
     (reason, by): (&str, Option<&str>),
 ) -> Result<Decision, Failure> {
-    let by = by.map_or_else(|| user(context), str::to_owned);
-    for (what, text, bytes_max) in [
-        ("the reason", reason, limits::DECISION_REASON_MAX),
-        ("the name", by.as_str(), limits::DECISION_BY_MAX),
-    ] {
-        if text.len() > bytes_max {
-            return Err(Failure::Misuse(format!(
-                "{what} has {} bytes; at most {bytes_max} are kept with a decision",
-                text.len()
-            )));
-        }
-    }
+    let (by, reason) = who_and_why(context, reason, by)?;
     let now = crate::agent::clock::now();
     let next = last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok());
     Ok(Decision {
         kind,
         digest,
         by,
-        reason: reason.to_owned(),
+        reason,
         at: next.map_or(now, |next| next.max(now)),
     })
-}
-
-/// Names the user of the current context. The API server's own audit log knows better; this is for people.
-fn user(context: &Context) -> String {
-    let kubeconfig = match &context.cluster.kubeconfig {
-        Some(path) => kube::config::Kubeconfig::read_from(path),
-        None => kube::config::Kubeconfig::read(),
-    };
-    let Ok(kubeconfig) = kubeconfig else {
-        return "unknown".to_owned();
-    };
-    let current = context
-        .cluster
-        .context
-        .clone()
-        .or(kubeconfig.current_context);
-    kubeconfig
-        .contexts
-        .into_iter()
-        .find(|named| Some(&named.name) == current.as_ref())
-        .and_then(|named| named.context?.user)
-        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 async fn store(home: &Home, name: &SourceName, decision: &Decision) -> Result<(), Failure> {

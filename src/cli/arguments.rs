@@ -6,8 +6,8 @@ use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    agent, approve, check, create, describe, explain, generate, get, history, install, plan,
-    reconcile, suspend, sync, uninstall, validate, webhook,
+    agent, approve, check, create, describe, explain, generate, get, history, install, migration,
+    plan, reconcile, runs, suspend, sync, uninstall, validate, webhook,
 };
 
 const OVERVIEW: &str = "\
@@ -61,9 +61,9 @@ pub enum Command {
     Sync(sync::SyncArguments),
     /// Run the daemon that follows the ReleaseSources of its namespace
     Agent(agent::AgentArguments),
-    /// List sources, targets, components, or what waits for a person
+    /// List sources, targets, components, runs, or what waits for a person
     Get(get::GetArguments),
-    /// Show one source or target in full: what is held, and what lifts it
+    /// Show one source, target or run in full: what is held, and what lifts it
     Describe(describe::DescribeArguments),
     /// Show what became of the last revisions of a source
     History(history::HistoryArguments),
@@ -75,6 +75,10 @@ pub enum Command {
     Suspend(suspend::SuspendArguments),
     /// End that
     Resume(suspend::SuspendArguments),
+    /// Look at the run of a migration, or tell it what to do
+    Run(runs::RunArguments),
+    /// Cancel all open runs of a source
+    Cancel(runs::CancelArguments),
     /// Approve what waits for a person
     Approve(approve::ApproveArguments),
     /// Say that what carries a source's label here is the source's, after its record was lost: `approve identity`
@@ -89,6 +93,8 @@ pub enum Command {
     Check(check::CheckArguments),
     /// Create what a ReleaseSource needs
     Create(create::CreateArguments),
+    /// Work on the migrations of a repository
+    Migration(migration::MigrationArguments),
     /// Say what a diagnostic means and what to do about it
     Explain(explain::ExplainArguments),
     /// Write the files of this repository that are made from the code

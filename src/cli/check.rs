@@ -115,7 +115,7 @@ async fn definitions(home: &Home) -> Result<Vec<Finding>, Failure> {
         let name = &wanted.key.name;
         let live = home
             .cluster
-            .read_whole(&wanted.key)
+            .read_whole(&wanted.key, None)
             .await
             .map_err(Failure::of)?;
         findings.push(match live {
@@ -138,7 +138,11 @@ async fn definitions(home: &Home) -> Result<Vec<Finding>, Failure> {
 async fn agent(home: &Home) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     let key = Manifests::of(&home.namespace)?.deployment.key;
-    let live = home.cluster.read_whole(&key).await.map_err(Failure::of)?;
+    let live = home
+        .cluster
+        .read_whole(&key, None)
+        .await
+        .map_err(Failure::of)?;
     let described = format!("deployment {NAME} in {}", home.namespace);
     findings.push(match live {
         None => Finding::note(

@@ -1,4 +1,4 @@
-//! `fairway describe`: one source or target in full, with what is held and what lifts it.
+//! `fairway describe`: one source, target or run in full, with what is held and what lifts it.
 
 use std::io::Write;
 
@@ -10,10 +10,13 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::get::{age, moment};
 use super::resources::Home;
+use super::runs::{self, Known, Paste, waiting_runs};
 use super::terminal::printable;
-use super::waiting::waiting;
-use crate::model::api::{Condition, DeletionPolicy, HeldItem, HistoryEntry, ReleaseSource, Target};
-use crate::model::{ClusterUid, SourceName};
+use super::waiting::{Waiting, waiting};
+use crate::model::SourceName;
+use crate::model::api::{
+    Condition, DeletionPolicy, HOME, HeldItem, HistoryEntry, ReleaseSource, Target,
+};
 
 /// Arguments of `fairway describe`.
 #[derive(Debug, Args)]
@@ -21,8 +24,9 @@ pub struct DescribeArguments {
     /// What to describe
     #[arg(value_enum)]
     what: Described,
-    /// The ReleaseSource
-    source: SourceName,
+    /// The ReleaseSource; of a target SOURCE.RUNTIME, or SOURCE alone for home; of a run its name, or its migration where that has
+    /// one run only
+    name: String,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -30,38 +34,71 @@ enum Described {
     /// The source with its conditions, holds and history
     #[value(alias = "sources")]
     Source,
-    /// What the source has done on this cluster
+    /// What the source has done on home, or on a runtime
     #[value(alias = "targets")]
     Target,
+    /// The run of a migration: what it waits for, what can be done, and what it has done
+    #[value(alias = "runs")]
+    Run,
 }
 
 pub(super) fn run(arguments: &DescribeArguments, context: &mut Context) -> Result<Exit, Failure> {
-    let (source, target, cluster) = runtime()?.block_on(async {
-        let home = Home::connect(context).await?;
-        let source = home.source(&arguments.source).await?;
-        let target = home.target(&arguments.source).await?;
-        Ok::<_, Failure>((source, target, home.cluster.uid().clone()))
-    })?;
-    match (context.output, arguments.what, target) {
-        (OutputFormat::Text, Described::Source, target) => {
-            describe_source(&source, (target.as_ref(), &cluster), context)?;
-        }
-        (OutputFormat::Text, Described::Target, Some(target)) => describe_target(&target, context)?,
-        (_, Described::Source, _) => context.write_value(&source)?,
-        (_, Described::Target, Some(target)) => context.write_value(&target)?,
-        (_, Described::Target, None) => {
-            return Err(Failure::Misuse(format!(
-                "{} has done nothing on this cluster yet",
-                arguments.source
-            )));
-        }
+    match arguments.what {
+        Described::Run => return runs::describe(&arguments.name, context),
+        Described::Source => source(&source_name(&arguments.name)?, context)?,
+        Described::Target => target(&arguments.name, context)?,
     }
     Ok(Exit::Ok)
 }
 
+fn source_name(text: &str) -> Result<SourceName, Failure> {
+    if text.contains('.') {
+        return Err(Failure::Misuse(format!(
+            "`{text}` is a target: fairway describe target {text}"
+        )));
+    }
+    SourceName::new(text).map_err(Failure::of)
+}
+
+fn source(name: &SourceName, context: &mut Context) -> Result<(), Failure> {
+    let paste = Paste::of(context);
+    let (source, waits) = runtime()?.block_on(async {
+        let home = Home::connect(context).await?;
+        let source = home.source(name).await?;
+        let targets = home.targets_of(name).await?;
+        let mut waits = waiting(std::slice::from_ref(&source), &targets, home.cluster.uid());
+        let runs = waiting_runs(&Known::read(&home).await?, &paste);
+        waits.extend(runs.into_iter().filter(|one| one.source == name.as_str()));
+        Ok::<_, Failure>((source, waits))
+    })?;
+    if context.output == OutputFormat::Text {
+        describe_source(&source, &waits, context)
+    } else {
+        context.write_value(&source)
+    }
+}
+
+/// Describes SOURCE, which is home, or SOURCE.RUNTIME; a source's name has no dot.
+fn target(name: &str, context: &mut Context) -> Result<(), Failure> {
+    let (source, on) = name.split_once('.').unwrap_or((name, HOME));
+    let source = source_name(source)?;
+    let target = runtime()?.block_on(async {
+        let home = Home::connect(context).await?;
+        home.source(&source).await?;
+        home.target_of(&source, on).await
+    })?;
+    match target {
+        Some(target) if context.output == OutputFormat::Text => describe_target(&target, context),
+        Some(target) => context.write_value(&target),
+        None => Err(Failure::Misuse(format!(
+            "{source} has done nothing on `{on}` yet; fairway get targets names the clusters where it has"
+        ))),
+    }
+}
+
 fn describe_source(
     source: &ReleaseSource,
-    (target, cluster): (Option<&Target>, &ClusterUid),
+    waiting: &[Waiting],
     context: &mut Context,
 ) -> Result<(), Failure> {
     let status = source.status.clone().unwrap_or_default();
@@ -70,6 +107,7 @@ fn describe_source(
     let followed = [
         &spec.reference.branch,
         &spec.reference.tag,
+        &spec.reference.semver,
         &spec.reference.commit,
     ];
     let followed = followed
@@ -116,11 +154,6 @@ fn describe_source(
     )?;
     conditions(out, &status.conditions)?;
     holds(out, &status.holds, status.hold_count.unwrap_or_default())?;
-    let waiting = waiting(
-        std::slice::from_ref(source),
-        target.map_or(&[], std::slice::from_ref),
-        cluster,
-    );
     if !waiting.is_empty() {
         writeln!(out, "Waits for a person:")?;
         for one in waiting {
@@ -144,6 +177,9 @@ fn describe_target(target: &Target, context: &mut Context) -> Result<(), Failure
         "Cluster:    {}",
         status.cluster_uid.unwrap_or_else(unknown)
     )?;
+    if let Some(found) = status.found_cluster_uid {
+        writeln!(out, "Found:      {found}")?;
+    }
     let since = status
         .since
         .map(|since| format!(", since {}", moment(since.0)))
@@ -156,6 +192,13 @@ fn describe_target(target: &Target, context: &mut Context) -> Result<(), Failure
     writeln!(out, "Objects:    {}", status.objects.unwrap_or_default())?;
     writeln!(out, "Kinds:      {}", status.kinds.join(", "))?;
     conditions(out, &status.conditions)?;
+    if !status.left_out.is_empty() {
+        writeln!(out, "Left out:")?;
+        for one in status.left_out {
+            let line = format!("{}: {}", one.what, one.reason);
+            writeln!(out, "  {}", printable(&line))?;
+        }
+    }
     if let Some(pending) = status.pending_prune {
         writeln!(
             out,

@@ -36,6 +36,8 @@ enum What {
     Cli,
     /// The reference of conditions and events.
     Conditions,
+    /// The reference of the language of guards.
+    Expressions,
     /// The definitions of our kinds.
     Crds,
     /// The JSON Schemas of what stands in git only, for editors.
@@ -43,10 +45,11 @@ enum What {
 }
 
 impl What {
-    const PARTS: [Self; 5] = [
+    const PARTS: [Self; 6] = [
         Self::Diagnostics,
         Self::Cli,
         Self::Conditions,
+        Self::Expressions,
         Self::Crds,
         Self::Schemas,
     ];
@@ -67,6 +70,7 @@ impl What {
             Self::Diagnostics => page("diagnostics", pages::diagnostics()),
             Self::Cli => page("cli", pages::command_line()),
             Self::Conditions => page("conditions", conditions::reference_page()),
+            Self::Expressions => page("expressions", pages::expressions()),
             Self::Crds => crds().iter().map(crd_file).collect(),
             Self::Schemas => json_schemas().iter().map(schema_file).collect(),
         }

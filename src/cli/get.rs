@@ -13,6 +13,8 @@ use super::connection::runtime;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::resources::Home;
+use super::runs::{self, Known, Paste, waiting_runs};
+use super::terminal::printable;
 use super::waiting::{Waiting, waiting};
 use crate::model::api::{Condition, ConditionType, HOME, ReleaseSource, Target, find};
 use crate::model::{GroupKind, SourceName, limits};
@@ -24,6 +26,9 @@ pub struct GetArguments {
     /// What to list
     #[arg(value_enum)]
     what: Listed,
+    /// Of runs also those that ended long ago
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -40,6 +45,9 @@ enum Listed {
     /// Modules and folders with their objects and health
     #[value(alias = "component")]
     Components,
+    /// Migrations that run, wait, or ended lately
+    #[value(alias = "run")]
+    Runs,
     /// What waits for a person, and the command that ends it
     #[value(alias = "approval")]
     Approvals,
@@ -88,11 +96,16 @@ pub(super) fn run(arguments: &GetArguments, context: &mut Context) -> Result<Exi
                 )
             })
         }
+        Listed::Runs => runs::list(arguments.all, context),
         Listed::Approvals => {
+            let paste = Paste::of(context);
             let waiting = runtime()?.block_on(async {
                 let home = Home::connect(context).await?;
                 let (sources, targets) = (home.sources().await?, home.targets().await?);
-                Ok::<_, Failure>(waiting(&sources, &targets, home.cluster.uid()))
+                let runs = Known::read(&home).await?;
+                let mut waiting = waiting(&sources, &targets, home.cluster.uid());
+                waiting.extend(waiting_runs(&runs, &paste));
+                Ok::<_, Failure>(waiting)
             })?;
             print_approvals(context, &waiting)
         }
@@ -151,9 +164,11 @@ fn print_approvals(context: &mut Context, waiting: &[Waiting]) -> Result<Exit, F
             one.kind, one.source, one.what
         )?;
         for why in &one.why {
-            writeln!(context.out, "  {why}")?;
+            for line in printable(why).lines() {
+                writeln!(context.out, "  {line}")?;
+            }
         }
-        writeln!(context.out, "  approve it: {}", one.command)?;
+        writeln!(context.out, "  {}: {}", one.does, one.command)?;
     }
     Ok(Exit::Ok)
 }

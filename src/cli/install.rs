@@ -14,7 +14,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::manifests::{Manifest, Manifests, short_name};
 use super::resources::{Home, MANAGER, parse_duration};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{ApplyManner, Cluster, ClusterError};
 use crate::model::ObjectKey;
 
 /// How often it is looked whether what is waited for is there.
@@ -94,7 +94,7 @@ async fn install(arguments: &InstallArguments, context: &mut Context) -> Result<
     for definition in &manifests.kyma_definitions {
         // Whoever has installed these keeps them, in their version.
         if cluster
-            .read_whole(&definition.key)
+            .read_whole(&definition.key, None)
             .await
             .map_err(Failure::of)?
             .is_some()
@@ -140,7 +140,7 @@ async fn set_image(
     let image = if let Some(image) = &arguments.image {
         Some(image.clone())
     } else {
-        let live = cluster.read_whole(&deployment.key).await;
+        let live = cluster.read_whole(&deployment.key, None).await;
         let live = live.map_err(Failure::of)?;
         live.and_then(|live| container(&live)?["image"].as_str().map(str::to_owned))
     };
@@ -170,10 +170,18 @@ async fn apply_one(cluster: &Cluster, manifest: &Manifest, dry_run: bool) -> Res
     };
     let key = &manifest.key;
     let apply = async |dry_run| {
-        let applied = cluster.apply_whole(key, &manifest.body, MANAGER, dry_run);
+        let applied = cluster.apply_whole(
+            key,
+            &manifest.body,
+            ApplyManner {
+                manager: MANAGER,
+                force: true,
+                dry_run,
+            },
+        );
         applied.await.map_err(Failure::of)
     };
-    let Some(live) = cluster.read_whole(key).await.map_err(Failure::of)? else {
+    let Some(live) = cluster.read_whole(key, None).await.map_err(Failure::of)? else {
         if !dry_run {
             apply(false).await?;
         }
@@ -218,7 +226,7 @@ async fn wait_for(
 ) -> Result<(), Failure> {
     let mut told = String::new();
     loop {
-        let live = cluster.read_whole(key).await.map_err(Failure::of)?;
+        let live = cluster.read_whole(key, None).await.map_err(Failure::of)?;
         let Some(what) = live.as_ref().map_or(Some("it is gone".to_owned()), missing) else {
             return Ok(());
         };
@@ -290,7 +298,12 @@ async fn say_what_is_next(
     if sources > 0 {
         writeln!(
             context.err,
-            "\nfairway check says how the agent and its {sources} sources are."
+            "\nfairway check says how the agent and {} are.",
+            if sources == 1 {
+                "its source"
+            } else {
+                "its sources"
+            }
         )?;
         return Ok(());
     }

@@ -12,8 +12,9 @@ const SHIPPED_NAMESPACE: &str = "fairway-system";
 pub(super) const NAME: &str = "fairway";
 
 const NAMESPACE: &str = include_str!("../../deploy/namespace.yaml");
-const DEFINITIONS: [&str; 2] = [
+const DEFINITIONS: [&str; 3] = [
     include_str!("../../deploy/crds/fairway.dev_releasesources.yaml"),
+    include_str!("../../deploy/crds/fairway.dev_runs.yaml"),
     include_str!("../../deploy/crds/fairway.dev_targets.yaml"),
 ];
 const KYMA_DEFINITIONS: [&str; 3] = [
@@ -216,7 +217,7 @@ mod tests {
         assert!(!text.contains(SHIPPED_NAMESPACE), "{text}");
         assert_eq!(all.namespace.key.name, "elsewhere");
         assert_eq!(all.deployment.short_name(), "deployment/fairway");
-        assert_eq!((all.definitions.len(), all.kyma_definitions.len()), (2, 3));
+        assert_eq!((all.definitions.len(), all.kyma_definitions.len()), (3, 3));
     }
 
     #[test]
@@ -228,6 +229,7 @@ mod tests {
             [
                 "namespace.yaml",
                 "crds/fairway.dev_releasesources.yaml",
+                "crds/fairway.dev_runs.yaml",
                 "crds/fairway.dev_targets.yaml",
                 "serviceaccount.yaml",
                 "role.yaml",

@@ -6,7 +6,8 @@ use clap::CommandFactory;
 
 use super::arguments::Arguments;
 use super::explain;
-use crate::model::Code;
+use crate::expression::GROUPS;
+use crate::model::{Code, limits};
 
 const NOTICE: &str = "<!-- Made by `make generate`; do not edit. -->\n";
 
@@ -22,6 +23,45 @@ pub(super) fn diagnostics() -> String {
     }
     page
 }
+
+/// Returns the page of the language of guards, in Markdown.
+pub(super) fn expressions() -> String {
+    let mut page = format!("# Expressions\n\n{NOTICE}\n{EXPRESSIONS}");
+    for group in GROUPS {
+        let _ = write!(
+            page,
+            "\n### {}\n\n| call | gives | true |\n| --- | --- | --- |\n",
+            group.title
+        );
+        for function in group.functions {
+            let _ = writeln!(
+                page,
+                "| {} | {} | `{}` |",
+                function.usage.replace('|', "\\|"),
+                function.about,
+                function.example.replace('|', "\\|")
+            );
+        }
+    }
+    let _ = write!(
+        page,
+        "\n## Limits\n\n\
+         - {} bytes for one expression, {} parts inside of each other, {} loops inside of each other.\n\
+         - {} units of work for one evaluation: one for each part that is evaluated and for every sixteen bytes that are\n  \
+           compared or built, {} for a pattern that is compiled. What needs more is unknown.\n\
+         - {} bytes for everything that one expression may look at, written as JSON.\n",
+        limits::EXPRESSION_SIZE_MAX,
+        limits::EXPRESSION_DEPTH_MAX,
+        limits::EXPRESSION_LOOPS_MAX,
+        limits::EXPRESSION_COST_MAX,
+        limits::EXPRESSION_PATTERN_COST,
+        limits::BINDINGS_SIZE_MAX,
+    );
+    page
+}
+
+/// What the page of expressions says before its tables.
+const EXPRESSIONS: &str = include_str!("pages/expressions.md");
 
 /// Returns the page of all commands, in Markdown.
 pub(super) fn command_line() -> String {

@@ -11,12 +11,14 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
 use super::resources::treatment;
+use super::runs;
 use crate::agent::{Engine, Presence, Record, read_secret_key, template_users};
 use crate::cluster::Cluster;
 use crate::desired::Desired;
 use crate::model::api::ReleaseSource;
-use crate::model::{Digest, SourceName, limits};
+use crate::model::{ComponentName, Digest, SourceName, limits};
 use crate::observe::{Observed, Observer};
+use crate::plan::hooks::{Committed, MigrationInput, committed_from};
 use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 
 /// Arguments of `fairway plan`.
@@ -27,25 +29,32 @@ pub struct PlanArguments {
     /// Plan against this revision (its merge base with HEAD) instead of a cluster
     #[arg(long, value_name = "REV")]
     base: Option<String>,
+    /// Show what the migrations of this component have changed over all its versions, and what of it could be taken back; nothing else
+    #[arg(long, value_name = "COMPONENT", conflicts_with_all = ["base", "exit_code"])]
+    remove: Option<ComponentName>,
     /// Exit with 0 when all is as git wants it, and 1 when something would change, waits or is held
     #[arg(long)]
     exit_code: bool,
 }
 
 pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Exit, Failure> {
-    crate::source::initialize().map_err(Failure::of)?;
     let repository = &arguments.repository;
+    if let Some(component) = &arguments.remove {
+        return runs::show_undo(&repository.source, component, context);
+    }
+    crate::source::initialize().map_err(Failure::of)?;
     let mut desired = repository.evaluate(&repository.working_tree()?);
     warn_about(&desired, context)?;
     let planned = match &arguments.base {
         Some(revision) => {
             let base = repository.evaluate(&repository.base(revision)?);
             let observed = observed_from(&base, &desired, &repository.source);
+            let committed = committed_from(&base);
             plan_with(
                 arguments,
                 &desired,
                 &observed,
-                (Ok(()), &Jobs::new(), TemplateUse::NotAsked),
+                (Ok(()), &Jobs::new(), TemplateUse::NotAsked, &committed),
                 (&PruneSettings::default(), &[]),
             )
         }
@@ -57,7 +66,10 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
         context.write_value(&planned.explain())?;
     }
     // What is held is a difference as well: git wants it, and it is not so.
-    let differs = !planned.is_empty() || planned.pending.is_some() || !planned.holds.is_empty();
+    let differs = !planned.is_empty()
+        || !planned.migrations.is_empty()
+        || planned.pending.is_some()
+        || !planned.holds.is_empty();
     Ok(if arguments.exit_code && differs {
         Exit::Found
     } else {
@@ -101,7 +113,8 @@ async fn against_cluster(
     let declared = cluster_source(engine.cluster(), &namespace, source).await;
     let (prune, takeover) = treatment(declared.as_ref());
     let treated = (&prune, takeover.as_slice());
-    let known = (trusted, &jobs, TemplateUse::NotAsked);
+    let committed = record.as_ref().map(Record::committed).unwrap_or_default();
+    let known = (trusted, &jobs, TemplateUse::NotAsked, &committed);
     let planned = plan_with(arguments, desired, &observed, known, treated);
     if !planned.deletes_templates() {
         return Ok(planned);
@@ -111,9 +124,17 @@ async fn against_cluster(
         Ok(users) => TemplateUse::Known(users),
         Err(reason) => TemplateUse::Unknown(reason),
     };
-    let known = (trusted, &jobs, templates);
+    let known = (trusted, &jobs, templates, &committed);
     Ok(plan_with(arguments, desired, &observed, known, treated))
 }
+
+/// What is known of the target: whether its record is whole, its Jobs, who uses templates, and what it has committed.
+type Known<'a> = (
+    Result<(), &'a str>,
+    &'a Jobs,
+    TemplateUse<'a>,
+    &'a Committed,
+);
 
 /// Reads the ReleaseSource; none where it is not declared here, or may not be read.
 async fn cluster_source(
@@ -128,7 +149,7 @@ fn plan_with(
     arguments: &PlanArguments,
     desired: &Desired,
     observed: &Observed,
-    (record, jobs, templates): (Result<(), &str>, &Jobs, TemplateUse<'_>),
+    (record, jobs, templates, committed): Known<'_>,
     (prune, takeover): (&PruneSettings, &[String]),
 ) -> Plan {
     plan(PlanInput {
@@ -143,5 +164,9 @@ fn plan_with(
         templates,
         only: None,
         takeover,
+        migrations: MigrationInput {
+            committed,
+            states: None,
+        },
     })
 }

@@ -32,6 +32,16 @@ pub(super) struct RepositoryArguments {
 // === impl RepositoryArguments ===
 
 impl RepositoryArguments {
+    /// Means a folder, read as it is where nothing else is said.
+    pub(super) fn of_directory(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            source: SourceName::new("modules").expect("the name is one"),
+            landscape: None,
+            catalog_namespace: "kcp-system".to_owned(),
+        }
+    }
+
     /// Returns how the files are read.
     pub(super) fn options(&self) -> EvaluateOptions {
         EvaluateOptions {

@@ -11,8 +11,7 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::cluster::{Cluster, Patch};
 use crate::model::api::{
-    ConditionStatus, ConditionType, HOME, ReleaseSource, ReleaseSourceSpec, Target, find,
-    target_name,
+    ConditionStatus, ConditionType, ReleaseSource, ReleaseSourceSpec, Target, find, target_name,
 };
 use crate::model::{SourceName, names};
 use crate::plan::PruneSettings;
@@ -43,6 +42,7 @@ impl Home {
             .list(&self.namespace, "")
             .await
             .map_err(Failure::of)?;
+        sources.iter_mut().for_each(without_managers);
         sources.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         Ok(sources)
     }
@@ -54,18 +54,20 @@ impl Home {
             .list(&self.namespace, "")
             .await
             .map_err(Failure::of)?;
+        targets.iter_mut().for_each(without_managers);
         targets.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         Ok(targets)
     }
 
     /// Reads one source; one that is not there is an error that names those that are.
     pub(super) async fn source(&self, name: &SourceName) -> Result<ReleaseSource, Failure> {
-        let found = self
+        let found: Option<ReleaseSource> = self
             .cluster
             .get(&self.namespace, name.as_str())
             .await
             .map_err(Failure::of)?;
-        if let Some(source) = found {
+        if let Some(mut source) = found {
+            without_managers(&mut source);
             return Ok(source);
         }
         let known: Vec<String> = self
@@ -85,9 +87,18 @@ impl Home {
         )))
     }
 
-    /// Reads the record of a source on home.
-    pub(super) async fn target(&self, source: &SourceName) -> Result<Option<Target>, Failure> {
-        self.target_of(source, HOME).await
+    /// Reads the records of a source, home's and those of runtimes, sorted by name.
+    pub(super) async fn targets_of(&self, source: &SourceName) -> Result<Vec<Target>, Failure> {
+        let mut targets = self.targets().await?;
+        targets.retain(|target| {
+            let name = target
+                .metadata
+                .name
+                .as_deref()
+                .and_then(|name| name.split_once('.'));
+            name.is_some_and(|(of, _)| of == source.as_str())
+        });
+        Ok(targets)
     }
 
     /// Reads the record of a source on a cluster: home, or a runtime by its name.
@@ -96,10 +107,15 @@ impl Home {
         source: &SourceName,
         cluster: &str,
     ) -> Result<Option<Target>, Failure> {
-        self.cluster
+        let mut found = self
+            .cluster
             .get(&self.namespace, &target_name(source, cluster))
             .await
-            .map_err(Failure::of)
+            .map_err(Failure::of)?;
+        if let Some(target) = &mut found {
+            without_managers(target);
+        }
+        Ok(found)
     }
 
     /// Changes a source as a person.
@@ -157,6 +173,11 @@ impl Home {
             }
         }
     }
+}
+
+/// Who wrote which field is left out of what people are shown, as kubectl leaves it out.
+fn without_managers(object: &mut impl kube::ResourceExt) {
+    object.managed_fields_mut().clear();
 }
 
 /// How the agent treats a source, for commands that plan or act beside it: as its ReleaseSource says, or as one would that says

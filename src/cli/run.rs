@@ -12,8 +12,8 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::terminal::printable;
 use super::{
-    agent, approve, check, create, describe, explain, generate, get, history, install, plan,
-    reconcile, suspend, sync, uninstall, validate, webhook,
+    agent, approve, check, create, describe, explain, generate, get, history, install, migration,
+    plan, reconcile, runs, suspend, sync, uninstall, validate, webhook,
 };
 
 /// Runs the command and returns the exit code: 0 all is well, 1 something was found, 2 it could not be done.
@@ -53,6 +53,8 @@ fn dispatch(command: Option<Command>, context: &mut Context) -> Result<Exit, Fai
         Some(Command::Wait(arguments)) => reconcile::wait(&arguments, context),
         Some(Command::Suspend(arguments)) => suspend::run(&arguments, true, context),
         Some(Command::Resume(arguments)) => suspend::run(&arguments, false, context),
+        Some(Command::Run(arguments)) => runs::run(&arguments, context),
+        Some(Command::Cancel(arguments)) => runs::cancel(&arguments, context),
         Some(Command::Approve(arguments)) => approve::approve(&arguments, context),
         Some(Command::Adopt(arguments)) => approve::adopt(&arguments, context),
         Some(Command::Webhook(arguments)) => webhook::run(&arguments, context),
@@ -61,6 +63,7 @@ fn dispatch(command: Option<Command>, context: &mut Context) -> Result<Exit, Fai
         Some(Command::Check(arguments)) => check::run(&arguments, context),
         Some(Command::Create(arguments)) => create::run(&arguments, context),
         Some(Command::History(arguments)) => history::run(&arguments, context),
+        Some(Command::Migration(arguments)) => migration::run(&arguments, context),
         Some(Command::Explain(arguments)) => explain::run(&arguments, context),
         Some(Command::Generate(arguments)) => generate::run(&arguments, context),
     }

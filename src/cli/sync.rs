@@ -17,6 +17,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
 use super::resources::{parse_duration, treatment};
+use super::sync_runs::{Runs, SyncNews};
 use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::Desired;
@@ -24,6 +25,7 @@ use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
 use crate::model::{ComponentName, GroupKind, HoldReason};
 use crate::observe::Observer;
+use crate::plan::hooks::Committed;
 use crate::plan::{Jobs, Plan};
 
 /// Arguments of `fairway sync`.
@@ -72,7 +74,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         Presence::Present | Presence::Unknown => record.trusted(),
     };
     let stop = CancellationToken::new();
-    let jobs = record.jobs();
+    let (jobs, committed) = (record.jobs(), record.committed());
     let request = PassRequest {
         source: &repository.source,
         prune: &prune,
@@ -80,6 +82,8 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         approval: None,
         record: trusted.as_ref().copied().map_err(String::as_str),
         jobs: &jobs,
+        committed: &committed,
+        author: "",
         only: arguments.component.as_ref(),
         stop: &stop,
     };
@@ -88,7 +92,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         refuse_unknown(name, &desired, &plan)?;
     }
     write!(context.err, "{}", plan.explain())?;
-    if !is_on_its_way(&plan) {
+    if !is_on_its_way(&plan) && plan.migrations.is_empty() {
         return Ok(conclusion(&plan));
     }
     if !arguments.yes && !confirmed(&cluster, context)? {
@@ -96,8 +100,19 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     }
     let alone = Alone::begin(&cluster, &namespace, context).await?;
     let cluster = alone.on(&cluster);
+    let news = Arc::new(SyncNews::default());
+    let runs = Runs::follow(
+        &cluster,
+        &namespace,
+        &repository.source,
+        &news,
+        &bell,
+        &alone,
+    );
     let work = Work {
-        engine: Engine::new(cluster.clone(), observer, &namespace),
+        engine: Engine::new(cluster.clone(), observer, &namespace)
+            .with_conductor(Arc::new(runs.conductor.clone())),
+        news,
         desired,
         unseen: presence != Presence::Present,
         deadline: Instant::now() + arguments.timeout,
@@ -111,6 +126,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         Ok(record) => work.run(record, &request, context).await,
         Err(error) => Err(Failure::of(error)),
     };
+    runs.end().await;
     let told = alone.told_to_end();
     alone.end().await;
     told.map_or(worked, Err)
@@ -119,6 +135,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
 /// What is done once somebody has agreed and the lease is held.
 struct Work {
     engine: Engine,
+    news: Arc<SyncNews>,
     desired: Arc<Desired>,
     /// Whether no object of the source is known to be there.
     unseen: bool,
@@ -142,9 +159,10 @@ impl Work {
             } else {
                 ProgressBar::hidden()
             };
-            let begun = jobs.clone();
+            let (begun, committed) = (jobs.clone(), record.committed());
             let request = PassRequest {
                 jobs: &begun,
+                committed: &committed,
                 ..*request
             };
             let mut listener = Listener {
@@ -162,6 +180,9 @@ impl Work {
             let pass = pass.map_err(Failure::of)?;
             jobs.clone_from(&pass.plan.jobs);
             record.keep_jobs(&jobs).await.map_err(Failure::of)?;
+            for line in self.news.take() {
+                writeln!(context.err, "{line}")?;
+            }
             let over = Instant::now() >= self.deadline || request.stop.is_cancelled();
             if over || !is_on_its_way(&pass.plan) {
                 write!(context.err, "{}", pass.plan.explain())?;
@@ -174,6 +195,9 @@ impl Work {
                 return Ok(conclusion(&pass.plan));
             }
             wait_for_change(&self.bell, &pass, self.deadline, request.stop).await;
+            for line in self.news.take() {
+                writeln!(context.err, "{line}")?;
+            }
         }
     }
 }
@@ -232,6 +256,7 @@ fn is_on_its_way(plan: &Plan) -> bool {
                     | HoldReason::Unobserved
                     | HoldReason::Requires
                     | HoldReason::KindUnknown
+                    | HoldReason::MigrationPending
             )
         })
 }
@@ -281,6 +306,10 @@ impl PassListener for Listener<'_> {
         jobs: &Jobs,
     ) -> Result<(), ClusterError> {
         self.record.begin(kinds, jobs).await
+    }
+
+    async fn commit(&mut self, committed: &Committed) -> Result<(), ClusterError> {
+        self.record.commit(committed).await
     }
 
     async fn deleting(&mut self) -> Result<(), ClusterError> {

@@ -20,6 +20,7 @@ use super::failure::{Exit, Failure};
 use super::install::none_if_unserved;
 use super::manifests::{Manifest, Manifests, NAME, short_name};
 use super::resources::{Home, MANAGER};
+use super::runs::{Known, Paste, waiting_runs};
 use super::waiting::waiting;
 use crate::cluster::{ClusterError, Deleted, Patch};
 use crate::model::api::{DeletionPolicy, ReleaseSource, Target};
@@ -142,7 +143,7 @@ async fn say_what_happens(
     let err = &mut context.err;
     writeln!(
         err,
-        "This deletes the agent in {}, its roles, and the definitions of ReleaseSource and Target.",
+        "This deletes the agent in {}, its roles, and the definitions of ReleaseSource, Target and Run.",
         home.namespace
     )?;
     for source in sources {
@@ -159,7 +160,18 @@ async fn say_what_happens(
             names::LABEL_SOURCE
         )?;
     }
-    for one in waiting(sources, &targets, home.cluster.uid()) {
+    let known = Known::read(home).await?;
+    if !known.runs.is_empty() {
+        writeln!(
+            err,
+            "  The records of {} runs of migrations go, and with them what tells that a migration ran that must run only once.",
+            known.runs.len()
+        )?;
+    }
+    let mut waits = waiting(sources, &targets, home.cluster.uid());
+    waits.extend(waiting_runs(&known, &Paste::of(context)));
+    let err = &mut context.err;
+    for one in waits {
         writeln!(
             err,
             "  This is then decided by nobody: {} of {}: {}",
@@ -190,7 +202,7 @@ fn confirmed(home: &Home, context: &mut Context) -> Result<bool, Failure> {
 async fn delete(home: &Home, manifest: &Manifest, context: &mut Context) -> Result<(), Failure> {
     let key = &manifest.key;
     for _ in 0..ATTEMPTS_MAX {
-        let Some(live) = none_if_unserved(home.cluster.read_whole(key).await)? else {
+        let Some(live) = none_if_unserved(home.cluster.read_whole(key, None).await)? else {
             return Ok(());
         };
         let text = |name: &str| {
@@ -252,7 +264,7 @@ async fn wait_until_gone(
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut told = false;
-    while none_if_unserved(home.cluster.read_whole(key).await)?.is_some() {
+    while none_if_unserved(home.cluster.read_whole(key, None).await)?.is_some() {
         if Instant::now() >= deadline {
             return Err(Failure::Misuse(format!(
                 "{} does not go: something else's finalizer keeps one of its objects; kubectl get {} --all-namespaces --output yaml \

@@ -6,6 +6,9 @@ use serde::Serialize;
 use crate::model::api::{ConditionStatus, ConditionType, HOME, ReleaseSource, Target, find};
 use crate::model::{ClusterUid, HoldReason, names};
 
+/// What most of the commands do.
+const APPROVE: &str = "approve it";
+
 /// One thing that waits for a person.
 #[derive(Debug, Serialize)]
 pub(super) struct Waiting {
@@ -15,6 +18,9 @@ pub(super) struct Waiting {
     pub(super) since: Option<Timestamp>,
     pub(super) why: Vec<String>,
     pub(super) command: String,
+    /// What the command does, in words.
+    #[serde(skip)]
+    pub(super) does: &'static str,
 }
 
 /// Returns everything that waits for a person on this cluster.
@@ -64,6 +70,7 @@ fn waiting_prune(target: &Target) -> Option<Waiting> {
             of_target(target)
         ),
         source,
+        does: APPROVE,
     })
 }
 
@@ -120,6 +127,7 @@ fn waiting_identity(target: &Target, cluster: &ClusterUid) -> Option<Waiting> {
             "fairway approve identity {source}{} --reason '…'",
             of_target(target)
         ),
+        does: APPROVE,
     })
 }
 
@@ -137,5 +145,6 @@ fn waiting_rewind(source: &ReleaseSource) -> Option<Waiting> {
             .collect(),
         command: format!("fairway approve rewind {name} --reason '…'"),
         source: name,
+        does: APPROVE,
     })
 }

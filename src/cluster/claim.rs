@@ -47,6 +47,11 @@ impl Guard {
         Self { claim, current }
     }
 
+    /// Returns the claim.
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
     /// Returns whether the claim holds now.
     pub fn holds(&self) -> bool {
         self.effects_end().is_some()

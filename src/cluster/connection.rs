@@ -44,8 +44,19 @@ pub(super) struct Outgoing<'a> {
     pub(super) words: Words<'a>,
     /// Time for all attempts together, once the request has its turn.
     pub(super) deadline: Duration,
-    /// Whether sending it twice is the same as sending it once.
-    pub(super) repeatable: bool,
+    /// When it is sent again.
+    pub(super) repeat: Repeat,
+}
+
+/// When a request that failed in a way that may pass is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Always: sending it twice is the same as sending it once.
+    Always,
+    /// Where nothing can have come of it: the server turned it away, or was not reached at all.
+    Unsent,
+    /// Never.
+    Never,
 }
 
 impl<'a> Outgoing<'a> {
@@ -59,7 +70,7 @@ impl<'a> Outgoing<'a> {
             body: Vec::new(),
             words,
             deadline: limits::REQUEST_DEADLINE,
-            repeatable: true,
+            repeat: Repeat::Always,
         }
     }
 }
@@ -154,6 +165,29 @@ impl Cluster {
         }
     }
 
+    /// Does something beside the cluster, `request` in words, while the claim holds that this connection is under; without one,
+    /// always.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::ClaimLost`] when the claim does not hold, or ends before the work does.
+    pub async fn while_claimed<T>(
+        &self,
+        request: &str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ClusterError> {
+        under(self.guard.as_ref(), request, async { Ok(work.await) }).await
+    }
+
+    /// Returns the claim that this connection writes under, as records name it: equal or not, and nothing more. Without a claim it
+    /// is empty.
+    pub fn claim(&self) -> String {
+        self.guard.as_ref().map_or_else(String::new, |guard| {
+            let claim = guard.claim();
+            format!("{}/{}", claim.lease_uid, claim.transitions)
+        })
+    }
+
     /// Returns the identity of the cluster.
     pub fn uid(&self) -> &ClusterUid {
         &self.inner.uid
@@ -240,7 +274,11 @@ async fn send(
             }
         };
         answers_500 += usize::from(matches!(error, ClusterError::Other { .. }));
-        let again = request.repeatable && worth_sending_again(&error, answers_500);
+        let again = match request.repeat {
+            Repeat::Always => true,
+            Repeat::Unsent => error.is_without_effect(),
+            Repeat::Never => false,
+        } && worth_sending_again(&error, answers_500);
         let Some(delay) = delays.next().filter(|_| again) else {
             return Err(error);
         };

@@ -99,6 +99,8 @@ pub enum ClusterError {
         message: String,
         /// How long the server asks to wait.
         retry_after: Option<Duration>,
+        /// Whether the request may have reached the server, so that it is not known whether it took effect.
+        reached: bool,
     },
     /// There was no answer in time. Whether the request took effect is not known.
     #[error("failed to {request}: no answer within {} s", after.as_secs())]
@@ -198,6 +200,17 @@ impl ClusterError {
         matches!(self, Self::Immutable { .. })
     }
 
+    /// Returns whether it is certain that nothing came of a request that failed in a way that may pass: the server turned it
+    /// away, or was not reached at all. It speaks of one attempt.
+    pub fn is_without_effect(&self) -> bool {
+        matches!(
+            self,
+            Self::GroupUnavailable { .. }
+                | Self::TooManyRequests { .. }
+                | Self::Unavailable { reached: false, .. }
+        )
+    }
+
     /// Returns how long the server asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -266,6 +279,8 @@ impl ClusterError {
                 request,
                 message,
                 retry_after,
+                // Only 503 says that nothing was tried.
+                reached: code != 503,
             },
             code => Self::Other {
                 request,
@@ -306,6 +321,10 @@ impl ClusterError {
             request,
             message: bounded(&message),
             retry_after: None,
+            reached: !chain().any(|error| {
+                let error = error.downcast_ref::<hyper_util::client::legacy::Error>();
+                error.is_some_and(hyper_util::client::legacy::Error::is_connect)
+            }),
         }
     }
 }

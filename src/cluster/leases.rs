@@ -8,7 +8,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource as _};
 use tokio::time::Duration;
 
-use super::connection::{Cluster, JSON, Outgoing};
+use super::connection::{Cluster, JSON, Outgoing, Repeat};
 use super::error::{ClusterError, Words};
 use super::path::segment;
 use crate::model::names;
@@ -124,7 +124,7 @@ impl Cluster {
             body,
             words,
             deadline,
-            repeatable: false,
+            repeat: Repeat::Never,
         };
         self.send_out_of_turn(outgoing).await?.json(words)
     }

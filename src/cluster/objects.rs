@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Deleted, Envelope, Removal};
-use super::connection::{Cluster, JSON, METADATA_JSON, Outgoing};
+use super::connection::{Cluster, JSON, METADATA_JSON, Outgoing, Repeat};
 use super::error::{ClusterError, Words};
 use super::path::object_path;
 use super::takeover;
-use crate::model::{DesiredObject, ObjectKey, limits, names};
+use crate::model::{DesiredObject, GroupKind, ObjectKey, limits, names};
 
 impl Cluster {
     /// Applies an object on the server's side as manager `fairway`, with force and strict validation of fields.
@@ -68,15 +68,11 @@ impl Cluster {
             body,
             words,
             deadline: limits::REQUEST_DEADLINE,
-            repeatable: true,
+            repeat: Repeat::Always,
         });
         let answer = match sent.await {
             Err(error) if is_unserved(&error) => {
-                self.forget_served();
-                return Err(ClusterError::KindUnknown {
-                    kind: object.key.kind.clone(),
-                    version: object.version.clone(),
-                });
+                return Err(self.unserved(&object.key.kind, Some(&object.version)));
             }
             answer => answer?,
         };
@@ -112,7 +108,7 @@ impl Cluster {
             body: patch.to_string().into_bytes(),
             words: words(&request, &object.key),
             deadline: limits::REQUEST_DEADLINE,
-            repeatable: true,
+            repeat: Repeat::Always,
         })
         .await?;
         Ok(())
@@ -135,7 +131,7 @@ impl Cluster {
             body: object.body.to_string().into_bytes(),
             words: words(&request, &object.key),
             deadline: limits::REQUEST_DEADLINE,
-            repeatable: false,
+            repeat: Repeat::Never,
         })
         .await
         .map(drop)
@@ -149,6 +145,17 @@ impl Cluster {
         uid: &str,
         resource_version: &str,
     ) -> Result<Deleted, ClusterError> {
+        self.delete_as(key, (uid, Some(resource_version)), "Background")
+            .await
+    }
+
+    /// Does the same; the resourceVersion counts where there is one, and `propagation` says what becomes of what depends on it.
+    pub async fn delete_as(
+        &self,
+        key: &ObjectKey,
+        (uid, resource_version): (&str, Option<&str>),
+        propagation: &str,
+    ) -> Result<Deleted, ClusterError> {
         let request = format!("delete {key}");
         let target = match self.object_path(key, None).await {
             Ok(path) => path,
@@ -156,11 +163,15 @@ impl Cluster {
             Err(ClusterError::KindUnknown { .. }) => return Ok(Deleted::AlreadyGone),
             Err(error) => return Err(error),
         };
+        let mut preconditions = json!({"uid": uid});
+        if let Some(resource_version) = resource_version {
+            preconditions["resourceVersion"] = resource_version.into();
+        }
         let options = json!({
             "kind": "DeleteOptions",
             "apiVersion": "v1",
-            "propagationPolicy": "Background",
-            "preconditions": {"uid": uid, "resourceVersion": resource_version},
+            "propagationPolicy": propagation,
+            "preconditions": preconditions,
         });
         let outcome = self.send(Outgoing {
             method: Method::DELETE,
@@ -170,7 +181,7 @@ impl Cluster {
             body: options.to_string().into_bytes(),
             words: words(&request, key),
             deadline: limits::REQUEST_DEADLINE,
-            repeatable: true,
+            repeat: Repeat::Always,
         });
         match outcome.await {
             // Whoever says 200 without these words may not be the API server, and the object may still be there.
@@ -203,7 +214,16 @@ impl Cluster {
         }
     }
 
-    async fn object_path(
+    /// Makes the error for a path that has shown not to be served, and forgets what discovery has said.
+    pub(super) fn unserved(&self, kind: &GroupKind, version: Option<&str>) -> ClusterError {
+        self.forget_served();
+        ClusterError::KindUnknown {
+            kind: kind.clone(),
+            version: version.unwrap_or("any").to_owned(),
+        }
+    }
+
+    pub(super) async fn object_path(
         &self,
         key: &ObjectKey,
         version: Option<&str>,
@@ -215,7 +235,7 @@ impl Cluster {
 }
 
 /// Tells a path that is not served (any more) from an object or a namespace that is not there.
-fn is_unserved(error: &ClusterError) -> bool {
+pub(super) fn is_unserved(error: &ClusterError) -> bool {
     let ClusterError::NotFound { message, .. } = error else {
         return false;
     };
@@ -223,14 +243,14 @@ fn is_unserved(error: &ClusterError) -> bool {
         || message.starts_with("404 page not found")
 }
 
-fn words<'a>(request: &'a str, key: &ObjectKey) -> Words<'a> {
+pub(super) fn words<'a>(request: &'a str, key: &ObjectKey) -> Words<'a> {
     let secret = key.kind.is_secret();
     Words { request, secret }
 }
 
 /// Writes an object as JSON that is YAML too: the server reads an apply as YAML, which forbids some characters that JSON
 /// allows. They can only stand inside strings, where an escape means the same.
-fn wire_text(object: &Value) -> Vec<u8> {
+pub(super) fn wire_text(object: &Value) -> Vec<u8> {
     let text = object.to_string();
     if !text.chars().any(forbidden_in_yaml) {
         return text.into_bytes();

@@ -41,13 +41,35 @@ pub(super) fn object_path(
     Ok(path)
 }
 
-/// Returns the path of all objects of a kind, in all namespaces.
-pub(super) fn collection_path(kind: &GroupKind, served: &ServedKind, version: &str) -> String {
-    format!(
-        "{}/{}",
-        version_path(kind, version),
-        segment(&served.plural)
-    )
+/// Returns the path of all objects of a kind, in one namespace or in all of them.
+///
+/// # Errors
+///
+/// When a namespace is named that cannot be, or the kind has none.
+pub(super) fn collection_path(
+    kind: &GroupKind,
+    served: &ServedKind,
+    version: &str,
+    namespace: Option<&str>,
+) -> Result<String, ClusterError> {
+    let mut path = version_path(kind, version);
+    match (served.scope, namespace) {
+        (_, None) => {}
+        (Scope::Namespaced, Some(namespace)) if is_segment(namespace) => {
+            let _ = write!(path, "/namespaces/{}", segment(namespace));
+        }
+        (scope, Some(namespace)) => {
+            return Err(ClusterError::Invalid {
+                request: format!("address {kind} in {namespace:?}"),
+                message: match scope {
+                    Scope::Cluster => "the kind has no namespaces, but one is named".to_owned(),
+                    Scope::Namespaced => "the namespace cannot stand in a path".to_owned(),
+                },
+            });
+        }
+    }
+    let _ = write!(path, "/{}", segment(&served.plural));
+    Ok(path)
 }
 
 fn version_path(kind: &GroupKind, version: &str) -> String {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::connection::{Cluster, JSON, Outgoing};
+use super::connection::{Cluster, JSON, Outgoing, Repeat};
 use super::error::{ClusterError, Words};
 use super::path::segment;
 use crate::model::limits;
@@ -96,7 +96,7 @@ impl Cluster {
             JSON,
             object,
             words::<K>(&request),
-            false,
+            Repeat::Never,
         )
         .await
     }
@@ -118,7 +118,7 @@ impl Cluster {
             JSON,
             object,
             words::<K>(&request),
-            true,
+            Repeat::Always,
         )
         .await
     }
@@ -151,7 +151,7 @@ impl Cluster {
             content_type,
             patch.1,
             words::<K>(&request),
-            true,
+            Repeat::Always,
         )
         .await
     }
@@ -163,7 +163,7 @@ impl Cluster {
         content_type: &'static str,
         body: &impl Serialize,
         words: Words<'_>,
-        repeatable: bool,
+        repeat: Repeat,
     ) -> Result<K, ClusterError> {
         let body = serde_json::to_vec(body).map_err(|error| ClusterError::Invalid {
             request: words.request.to_owned(),
@@ -178,7 +178,7 @@ impl Cluster {
             body,
             words,
             deadline,
-            repeatable,
+            repeat,
         };
         self.send(outgoing).await?.json(words)
     }

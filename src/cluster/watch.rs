@@ -67,7 +67,7 @@ impl Cluster {
         } else {
             limits::PAGE_SIZE
         };
-        let mut target = format!("{}&limit={size}", selection.target());
+        let mut target = format!("{}&limit={size}", selection.target()?);
         if let Some(next) = next {
             let _ = write!(target, "&continue={}", segment(next));
         }
@@ -105,7 +105,7 @@ impl Cluster {
         let secret = selection.words(&request).secret;
         let target = format!(
             "{}&watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
-            selection.target(),
+            selection.target()?,
             limits::WATCH_SECONDS,
             segment(resource_version),
         );
@@ -203,10 +203,10 @@ impl Cluster {
 }
 
 impl Selection<'_> {
-    fn target(&self) -> String {
+    fn target(&self) -> Result<String, ClusterError> {
         let version = self.served.versions.first().map_or("", String::as_str);
-        let path = collection_path(self.kind, self.served, version);
-        format!("{path}?labelSelector={}", segment(self.labels))
+        let path = collection_path(self.kind, self.served, version, None)?;
+        Ok(format!("{path}?labelSelector={}", segment(self.labels)))
     }
 
     fn accept_list(&self) -> &'static str {

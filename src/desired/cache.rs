@@ -12,10 +12,10 @@ use std::thread;
 use super::catalog::CatalogVersion;
 use super::evaluate::EvaluateOptions;
 use super::facts::FileFacts;
-use super::layout::{Role, role_of};
+use super::layout::{Owner, Role, is_folder, is_module, role_of};
 use super::read::read_file;
 use crate::model::limits::{CACHE_PASSES, FILE_SIZE_MAX, PARSE_THREADS_MAX};
-use crate::model::{BlobId, DesiredObject, Digest, FileEntry, ModuleName, Snapshot};
+use crate::model::{BlobId, DesiredObject, Digest, FileEntry, Snapshot};
 
 /// What earlier evaluations have read. It never changes a result, only what it costs.
 #[derive(Debug, Default)]
@@ -180,10 +180,15 @@ impl Cache {
 fn is_read(role: Role<'_>) -> bool {
     match role {
         Role::Settings => true,
-        Role::Component { component } => super::kinds::is_label(component),
-        Role::Module { module, .. } => ModuleName::new(module).is_ok(),
+        Role::Component { component } => is_folder(component),
+        Role::Module { module, .. } => is_module(module),
+        Role::Migrations(owner) => match owner {
+            Owner::Component(component) => is_folder(component),
+            Owner::Module(module) => is_module(module),
+            Owner::Repository => true,
+        },
         Role::Version { module, version } => {
-            ModuleName::new(module).is_ok() && super::texts::is_version_folder(version)
+            is_module(module) && super::texts::is_version_folder(version)
         }
         _ => false,
     }

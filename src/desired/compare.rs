@@ -17,6 +17,7 @@ pub fn compare_with_base(
     for component in base.components.keys() {
         found.extend(judge_removal(component, head));
     }
+    found.extend(super::migrations::judge_removed(base, head));
     for (name, old) in &base.catalog.modules {
         let Some(new) = head.catalog.modules.get(name) else {
             continue;

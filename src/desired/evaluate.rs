@@ -1,17 +1,19 @@
 //! The function of this stage: a snapshot becomes what is wanted.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::cache::{Cache, LoadedFile};
 use super::custom::CustomKind;
 use super::facts::{Definition, SettingsFacts};
 use super::finding::nearest;
 use super::kinds::is_label;
-use super::layout::{FOLDERS, Role, SETTINGS_FILE};
-use super::output::{Desired, DesiredComponent, RepositorySettings, Unread};
-use super::{components, modules};
+use super::layout::{FOLDERS, Owner, RESERVED, Role, SETTINGS_FILE};
+use super::output::{Desired, DesiredComponent, HeldMigration, RepositorySettings, Unread};
+use super::{components, migrations, modules};
 use crate::desired::catalog::Catalog;
 use crate::model::limits::DIAGNOSTICS_MAX;
+use crate::model::migration::Migration;
 use crate::model::{
     Code, ComponentName, Diagnostic, GroupKind, Hold, HoldReason, ModuleName, ObjectKey, Place,
     Severity, Snapshot, SourceName,
@@ -41,6 +43,8 @@ pub fn evaluate(snapshot: &Snapshot, options: &EvaluateOptions, cache: &mut Cach
         components: BTreeMap::new(),
         catalog: Catalog::default(),
         held: BTreeMap::new(),
+        migrations: Vec::new(),
+        held_migrations: Vec::new(),
         unread: Vec::new(),
         diagnostics: Vec::new(),
         omitted: 0,
@@ -52,6 +56,7 @@ pub fn evaluate(snapshot: &Snapshot, options: &EvaluateOptions, cache: &mut Cach
     assembly.check_default_modules(&files);
     components::hold_duplicates(&mut assembly);
     components::check_dependencies(&mut assembly, &files);
+    migrations::assemble(&mut assembly, &files, snapshot);
     cache.sweep();
     let has_settings = snapshot.files.contains_key(SETTINGS_FILE);
     assembly.finish(snapshot, has_settings)
@@ -68,6 +73,8 @@ pub(super) struct Assembly<'a> {
     pub(super) components: BTreeMap<ComponentName, DesiredComponent>,
     pub(super) catalog: Catalog,
     pub(super) held: BTreeMap<ObjectKey, Hold>,
+    pub(super) migrations: Vec<Arc<Migration>>,
+    pub(super) held_migrations: Vec<HeldMigration>,
     pub(super) unread: Vec<Unread>,
     pub(super) diagnostics: Vec<Diagnostic>,
     omitted: usize,
@@ -191,11 +198,21 @@ impl Assembly<'_> {
             held: self.held,
             unread: self.unread,
             catalog: self.catalog,
+            migrations: self.migrations,
+            held_migrations: self.held_migrations,
             diagnostics: self.diagnostics,
             diagnostics_omitted: self.omitted,
             withdrawn: false,
         }
     }
+}
+
+/// Refuses the one name that means the deploy as a whole.
+fn reserved(folder: &str) -> Diagnostic {
+    let message =
+        format!("`{RESERVED}` is no name for a component: it means the deploy as a whole");
+    let place = Place::whole_file(folder.trim_end_matches('/'));
+    Diagnostic::error(Code::MigrationBinding, place, message).help("rename the folder")
 }
 
 /// Returns what is wrong with a file's path, and the prefix of paths that are said to be wrong with it.
@@ -238,13 +255,31 @@ fn misfit<'a>(file: &LoadedFile<'a>) -> Option<(&'a str, Diagnostic)> {
             };
             (&path[..=folder.len()], diagnostic.help(help))
         }
-        Role::Component { component } if !is_label(component) => {
+        Role::Component { component } | Role::Migrations(Owner::Component(component))
+            if component == RESERVED =>
+        {
+            let folder = &path[..="components/".len() + component.len()];
+            (folder, reserved(folder))
+        }
+        Role::Module { module, .. }
+        | Role::Version { module, .. }
+        | Role::Migrations(Owner::Module(module))
+            if module == RESERVED =>
+        {
+            let folder = &path[..="modules/".len() + module.len()];
+            (folder, reserved(folder))
+        }
+        Role::Component { component } | Role::Migrations(Owner::Component(component))
+            if !is_label(component) =>
+        {
             let folder = &path[..="components/".len() + component.len()];
             let message = format!("`{component}` is no name for a component");
             let diagnostic = error(Code::SchemaViolation, folder.trim_end_matches('/'), message);
             (folder, diagnostic.help("lower-case letters, digits and `-`, at most 63, starting and ending with a letter or digit"))
         }
-        Role::Module { module, .. } | Role::Version { module, .. }
+        Role::Module { module, .. }
+        | Role::Version { module, .. }
+        | Role::Migrations(Owner::Module(module))
             if ModuleName::new(module).is_err() =>
         {
             let folder = &path[..="modules/".len() + module.len()];

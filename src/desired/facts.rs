@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::catalog::{CatalogRelease, ReleaseGraph};
 use super::custom::CustomKind;
 use super::finding::{DocumentAt, Pointer};
+use super::migrations::MigrationFacts;
 use super::output::{RepositorySettings, Unread};
 use crate::model::{
     ComponentName, DesiredObject, Diagnostic, GroupKind, ModuleVersion, ObjectKey, Place,
@@ -84,6 +85,8 @@ pub(super) enum Definition {
     Template(TemplateFacts),
     /// A ReleaseGraph.
     Graph(ReleaseGraph),
+    /// A Migration.
+    Migration(Box<MigrationFacts>),
 }
 
 /// The settings with the places that rules between files need.

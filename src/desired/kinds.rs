@@ -170,7 +170,7 @@ pub(super) fn is_label(name: &str) -> bool {
 }
 
 /// Returns whether a text is a DNS subdomain as Kubernetes has it: the parts have no length of their own.
-fn is_subdomain(name: &str) -> bool {
+pub(super) fn is_subdomain(name: &str) -> bool {
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {
         let bytes = part.as_bytes();

@@ -1,6 +1,8 @@
 //! What a path of the repository means: the layout is a convention, and this is the one place that knows it.
 
+use super::kinds::is_label;
 use crate::model::snapshot::{EntryKind, FileEntry};
+use crate::model::{ComponentName, ModuleName};
 
 /// What a path is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub(super) enum Role<'a> {
     Version { module: &'a str, version: &'a str },
     /// A YAML file in `components/NAME/`, at any depth.
     Component { component: &'a str },
+    /// A YAML file in a folder of migrations, at any depth.
+    Migrations(Owner<'a>),
     /// A YAML file of a folder whose kinds this release does not read yet.
     Later { folder: &'a str },
     /// A YAML file where no rule of the layout expects one, but inside our folders.
@@ -28,12 +32,34 @@ pub(super) enum Role<'a> {
     Ignored,
 }
 
+/// Whose migrations stand in a folder, unless they say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner<'a> {
+    /// Those of a folder of `components/`.
+    Component(&'a str),
+    /// Those of a module.
+    Module(&'a str),
+    /// Those of the deploy as a whole.
+    Repository,
+}
+
+impl Owner<'_> {
+    /// Returns the component; none for the deploy as a whole, and where the folder's name is none for a component.
+    pub(super) fn component(self) -> Option<ComponentName> {
+        match self {
+            Self::Component(name) => ComponentName::folder(name).ok(),
+            Self::Module(name) => ModuleName::new(name).ok().map(ComponentName::Module),
+            Self::Repository => None,
+        }
+    }
+}
+
 /// The settings of the repository.
 pub(super) const SETTINGS_FILE: &str = "fairway.yaml";
 /// The folders at the top that are read.
-pub(super) const FOLDERS: &[&str] = &["components", "modules"];
+pub(super) const FOLDERS: &[&str] = &["components", "migrations", "modules"];
 /// Folders with definitions that this release does not read yet; silence would be wrong, since they ask for work.
-const FOLDERS_LATER: &[&str] = &["migrations", "operations", "rollouts", "runtimes"];
+const FOLDERS_LATER: &[&str] = &["operations", "rollouts", "runtimes"];
 /// Folders inside a module that are not versions.
 const LANDSCAPES: &str = "landscapes";
 const MIGRATIONS: &str = "migrations";
@@ -61,13 +87,16 @@ pub(super) fn role_of<'a>(path: &'a str, entry: &FileEntry) -> Role<'a> {
     }
     match top {
         "components" => match below.split_once('/') {
-            Some((_, inner)) if inner.split_once('/').is_some_and(|(f, _)| f == MIGRATIONS) => {
-                Role::Later { folder: MIGRATIONS }
+            Some((component, inner))
+                if inner.split_once('/').is_some_and(|(f, _)| f == MIGRATIONS) =>
+            {
+                Role::Migrations(Owner::Component(component))
             }
             Some((component, _)) => Role::Component { component },
             None => Role::Misplaced,
         },
         "modules" => role_in_modules(below),
+        MIGRATIONS => Role::Migrations(Owner::Repository),
         _ if FOLDERS_LATER.contains(&top) => Role::Later { folder: top },
         _ => Role::Foreign { folder: top },
     }
@@ -109,9 +138,22 @@ fn role_in_modules(below: &str) -> Role<'_> {
             },
             _ => Role::Misplaced,
         },
-        Some((MIGRATIONS, _)) => Role::Later { folder: MIGRATIONS },
+        Some((MIGRATIONS, _)) => Role::Migrations(Owner::Module(module)),
         Some((version, _)) => Role::Version { module, version },
     }
+}
+
+/// What no component may be called: messages and hooks use the word for the deploy as a whole.
+pub(super) const RESERVED: &str = "global";
+
+/// Returns whether a folder below `components/` can be that of a component.
+pub(super) fn is_folder(name: &str) -> bool {
+    is_label(name) && name != RESERVED
+}
+
+/// Returns whether a folder below `modules/` can be that of a module.
+pub(super) fn is_module(name: &str) -> bool {
+    ModuleName::new(name).is_ok() && name != RESERVED
 }
 
 /// Returns whether a file is read as YAML, by its name.
@@ -150,14 +192,23 @@ mod tests {
     #[case("components/ingress/README.md", Role::Ignored)]
     #[case("components/ingress/.sops.yaml", Role::Ignored)]
     #[case("components/a/b/c.yml", Role::Component { component: "a" })]
-    #[case("components/a/migrations/c.yaml", Role::Later { folder: "migrations" })]
+    #[case(
+        "components/a/migrations/c.yaml",
+        Role::Migrations(Owner::Component("a"))
+    )]
+    #[case("migrations/c.yaml", Role::Migrations(Owner::Repository))]
+    #[case("components/a/b/migrations/c.yaml", Role::Component { component: "a" })]
+    #[case("modules/nats/1.0.0/migrations/m.yaml", Role::Version { module: "nats", version: "1.0.0" })]
     #[case("components/stray.yaml", Role::Misplaced)]
     #[case("modules/stray.yaml", Role::Misplaced)]
     #[case("modules/nats/module-release-meta.yaml", Role::Module { module: "nats", landscape: None })]
     #[case("modules/nats/landscapes/stage/m.yaml", Role::Module { module: "nats", landscape: Some("stage") })]
     #[case("modules/nats/landscapes/m.yaml", Role::Misplaced)]
     #[case("modules/nats/1.0.0/manifest.yaml", Role::Version { module: "nats", version: "1.0.0" })]
-    #[case("modules/nats/migrations/m.yaml", Role::Later { folder: "migrations" })]
+    #[case(
+        "modules/nats/migrations/m.yaml",
+        Role::Migrations(Owner::Module("nats"))
+    )]
     #[case("operations/reset.yaml", Role::Later { folder: "operations" })]
     #[case("docs/a.yaml", Role::Foreign { folder: "docs" })]
     #[case(".github/workflows/a.yaml", Role::Ignored)]

@@ -17,6 +17,7 @@ mod finding;
 mod kinds;
 mod kyma_schemas;
 mod layout;
+pub mod migrations;
 mod module;
 mod modules;
 mod object;
@@ -36,5 +37,7 @@ pub use catalog::{
 pub use channels::{Move, MoveRefusal, judge_move, stops_between};
 pub use compare::compare_with_base;
 pub use evaluate::{EvaluateOptions, evaluate};
-pub use output::{Desired, DesiredComponent, Removal, RepositorySettings, Unread, UpgradePolicy};
+pub use output::{
+    Desired, DesiredComponent, HeldMigration, Removal, RepositorySettings, Unread, UpgradePolicy,
+};
 pub use own_schemas::json_schemas;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::catalog::Catalog;
+use crate::model::migration::Migration;
 use crate::model::{
     ChannelName, ComponentName, DesiredObject, Diagnostic, Digest, Hold, ModuleName, ObjectKey,
     Place, Revision, Severity, names,
@@ -28,6 +29,10 @@ pub struct Desired {
     pub unread: Vec<Unread>,
     /// Modules, versions and channels, for rules that compare two states.
     pub catalog: Catalog,
+    /// Migrations that may run, sorted by name. One that is invalid is not here but in `held_migrations`.
+    pub migrations: Vec<Arc<Migration>>,
+    /// Migrations that git names but that cannot run: what they belong to is not deployed while one stands here.
+    pub held_migrations: Vec<HeldMigration>,
     /// Findings, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
     /// How many findings are beyond the limit and not listed.
@@ -46,6 +51,8 @@ impl Desired {
             held: BTreeMap::new(),
             unread: Vec::new(),
             catalog: Catalog::default(),
+            migrations: Vec::new(),
+            held_migrations: Vec::new(),
             diagnostics: Vec::new(),
             diagnostics_omitted: 0,
             withdrawn: true,
@@ -101,6 +108,21 @@ pub struct DesiredComponent {
     pub version: Option<String>,
 }
 
+/// A migration that cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldMigration {
+    /// Its name, or its file where the name is not known.
+    pub name: String,
+    /// The components that it belongs to, as far as that is known; none for a global one.
+    pub components: Vec<ComponentName>,
+    /// Whether it stands in the way of the whole deploy: it is global, or nobody knows what it belongs to.
+    pub is_global: bool,
+    /// Where it is wrong.
+    pub place: Place,
+    /// Why, as a lowercase fragment.
+    pub message: String,
+}
+
 /// A file that could not be read, or not far enough to know its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
@@ -125,6 +147,8 @@ pub struct RepositorySettings {
     pub landscapes: Vec<String>,
     /// Modules that a new runtime starts with.
     pub default_modules: Vec<ModuleName>,
+    /// Hosts that `http` steps of migrations may call.
+    pub http_hosts: Vec<String>,
 }
 
 /// How a channel may move from version to version.

@@ -1,9 +1,9 @@
-//! The schemas of our definition kinds, which live in git only: Repository, Component and ReleaseGraph.
+//! The schemas of our definition kinds, which live in git only: Repository, Component and ReleaseGraph. That of Migration stands in `migrations`.
 
 use super::kyma_schemas::{MODULE_RELEASE_META, MODULE_RELEASES, MODULE_TEMPLATE};
 use super::schema::{Field, SOME_TEXT, Schema, optional, required};
 use super::texts::{
-    CHANNEL_NAME, COMPONENT, DURATION, LANDSCAPE, MODULE_NAME, SEMANTIC_VERSION, SUFFIX,
+    CHANNEL_NAME, COMPONENT, DURATION, HOST, LANDSCAPE, MODULE_NAME, SEMANTIC_VERSION, SUFFIX,
 };
 
 /// Returns every published schema as JSON Schema, by the name of its file without `.json`.
@@ -19,6 +19,7 @@ pub fn json_schemas() -> Vec<(&'static str, serde_json::Value)> {
             "A component: component.yaml",
             &COMPONENT_SETTINGS,
         ),
+        ("migration", "A migration", &super::migrations::MIGRATION),
         (
             "release-graph",
             "Version steps of a module: release-graph.yaml",
@@ -100,6 +101,11 @@ pub(super) static REPOSITORY: Schema = Schema::Record(&[
         "defaultModules",
         Schema::List(&Schema::Text(&MODULE_NAME)),
         "modules that a new runtime starts with"
+    ),
+    optional!(
+        "httpHosts",
+        Schema::List(&Schema::Text(&HOST)),
+        "hosts that `http` steps of migrations may call; none where it is missing"
     ),
 ]);
 

@@ -9,6 +9,7 @@ use super::evaluate::EvaluateOptions;
 use super::facts::{Definition, FileFacts, FileObject, Unscoped};
 use super::finding::{DocumentAt, Finding, Pointer, SourceText, pointer};
 use super::layout::Role;
+use super::migrations::read_migration;
 use super::object::{
     Finish, check, check_hooks, check_secret, group_and_version, identify, kind_of, normalise,
 };
@@ -158,6 +159,7 @@ impl Reader<'_> {
             Role::Version { module, version } => {
                 module::read_version_document(self, &known(module), version, at, document.value);
             }
+            Role::Migrations(_) => read_migration(self, at, document.value),
             _ => unreachable!("only files with these roles are read"),
         }
     }
@@ -306,6 +308,9 @@ fn check_belongs_here(value: &Value) -> Result<(), Finding> {
             match kind {
                 "Repository" => "put it into `fairway.yaml` at the top of the repository",
                 "ReleaseGraph" => "put it into `modules/NAME/release-graph.yaml`",
+                "Migration" => {
+                    "put it into components/NAME/migrations/, modules/NAME/migrations/ or migrations/"
+                }
                 _ => "this release of Fairway does not read this kind yet",
             },
         ),

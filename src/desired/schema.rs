@@ -23,6 +23,12 @@ pub(super) enum Schema {
     OneOf(&'static [&'static str]),
     /// True or false.
     Boolean,
+    /// A whole number, not below zero.
+    Count,
+    /// A number.
+    Number,
+    /// Anything.
+    Any,
 }
 
 /// One field of a record.
@@ -110,6 +116,33 @@ impl Schema {
         check.findings
     }
 
+    /// Takes out the nulls of fields that may be missing, which mean the same.
+    pub(super) fn drop_nulls(&self, value: &mut Value) {
+        match (self, value) {
+            (Self::Record(fields), Value::Object(entries)) => {
+                for field in *fields {
+                    if entries.get(field.name).is_some_and(Value::is_null) && !field.required {
+                        entries.remove(field.name);
+                    }
+                    if let Some(value) = entries.get_mut(field.name) {
+                        field.schema.drop_nulls(value);
+                    }
+                }
+            }
+            (Self::Map(_, values), Value::Object(entries)) => {
+                for value in entries.values_mut() {
+                    values.drop_nulls(value);
+                }
+            }
+            (Self::List(items), Value::Array(values)) => {
+                for value in values {
+                    items.drop_nulls(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the JSON Schema (draft 2020-12) that says the same.
     pub(super) fn to_json_schema(self) -> Value {
         match self {
@@ -156,6 +189,9 @@ impl Schema {
             }
             Self::OneOf(texts) => json!({"enum": texts}),
             Self::Boolean => json!({"type": "boolean"}),
+            Self::Count => json!({"type": "integer", "minimum": 0}),
+            Self::Number => json!({"type": "number"}),
+            Self::Any => json!({}),
         }
     }
 
@@ -167,6 +203,9 @@ impl Schema {
             Self::Text(rule) => rule.what,
             Self::OneOf(_) => "a text",
             Self::Boolean => "true or false",
+            Self::Count => "a whole number, not below zero",
+            Self::Number => "a number",
+            Self::Any => "anything",
         }
     }
 }
@@ -198,7 +237,11 @@ impl Check {
             }
             (Schema::Text(rule), Value::String(text)) => self.text(rule, text),
             (Schema::OneOf(texts), Value::String(text)) => self.one_of(texts, text),
-            (Schema::Mapping, Value::Object(_)) | (Schema::Boolean, Value::Bool(_)) => {}
+            (Schema::Mapping, Value::Object(_))
+            | (Schema::Boolean, Value::Bool(_))
+            | (Schema::Number, Value::Number(_))
+            | (Schema::Any, _) => {}
+            (Schema::Count, Value::Number(number)) if number.is_u64() => {}
             _ => self.wrong_type(schema, value),
         }
     }

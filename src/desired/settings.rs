@@ -54,6 +54,7 @@ pub(super) fn read_settings(reader: &mut Reader<'_>, at: DocumentAt, value: &Val
         removals: list(value, "removals").iter().filter_map(removal).collect(),
         landscapes: texts(value, "landscapes").map(str::to_owned).collect(),
         default_modules,
+        http_hosts: texts(value, "httpHosts").map(str::to_owned).collect(),
     };
     reader.define(Definition::Settings(SettingsFacts {
         settings,

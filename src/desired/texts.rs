@@ -121,6 +121,20 @@ pub(super) static DURATION: TextRule = TextRule {
     help: "hours, minutes and seconds: `10m`, `1h30m`",
 };
 
+/// A host that migrations may call.
+pub(super) static HOST: TextRule = TextRule {
+    what: "a host",
+    pattern: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$",
+    accepts: |text| {
+        let (host, port) = text
+            .split_once(':')
+            .map_or((text, None), |(host, port)| (host, Some(port)));
+        super::kinds::is_subdomain(host) && port.is_none_or(|port| port.parse::<u16>().is_ok())
+    },
+    length: (1, 253),
+    help: "a name without a scheme, and a port where it is not the usual one: `vault.example.com:8200`",
+};
+
 /// Returns whether a folder of a module can be that of a version.
 pub(super) fn is_version_folder(name: &str) -> bool {
     SEMANTIC_VERSION.holds(name)

@@ -85,6 +85,8 @@ pub fn render(published: &Published, kyma: &Kyma, namespace: &str) -> RuntimeCat
                     .cloned()
                     .collect(),
                 catalog: home.catalog.clone(),
+                migrations: Vec::new(),
+                held_migrations: Vec::new(),
                 diagnostics: Vec::new(),
                 diagnostics_omitted: 0,
                 withdrawn: false,

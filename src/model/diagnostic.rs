@@ -178,6 +178,42 @@ codes! {
     ForeignHook = "foreign-hook",
     /// Components depend on each other in a circle, or on one that does not exist.
     ComponentCycle = "component-cycle",
+    /// A migration is bound to something that is not there, or whose name cannot be told apart.
+    ///
+    /// A migration belongs to components (`bind.components`, or the folder that it stands in) or to the deploy as a whole
+    /// (`bind.scope: global`), and `after` names migrations of the same hook. What it belongs to is held until it is mended.
+    MigrationBinding = "migration-binding",
+    /// An expression of a migration is no CEL, goes beyond the limits, or names what nothing declares.
+    ///
+    /// Expressions know `objects.LOOKUP`, `desired.LOOKUP`, `params.NAME`, `deploy.components`, `steps["ID"].outputs.NAME` of
+    /// earlier steps, `hop.from` and `hop.to`, `run`, the element of a `forEach`, and `result` in outputs. Loops may be nested
+    /// twice.
+    MigrationExpression = "migration-expression",
+    /// A lookup of a migration does not say what it looks up, or a step refers to one that is not declared.
+    ///
+    /// A lookup has either a `name`, and finds one object or null, or `list: true`, and finds a list.
+    MigrationLookup = "migration-lookup",
+    /// A migration does not say when it goes, or is past that and still there.
+    ///
+    /// `lifecycle` has `introducedIn` and `removeIn`, or `never` with the reason. They are measured on the version of the
+    /// component, for a module on the lowest version that any channel still offers, and for global migrations and components
+    /// without a version on `release` in `fairway.yaml`. Once that is at or past `removeIn`, nobody can come from a version
+    /// that needs it: `fairway migration retire FILE` leaves a guard that blocks where a cluster has skipped it, and the file
+    /// may be deleted as well.
+    MigrationLifecycle = "migration-lifecycle",
+    /// A migration was deleted or retired while a version below its `removeIn` is still offered.
+    ///
+    /// A cluster that installs or passes through that version would go without it. Checked against another revision
+    /// (`fairway validate --base`).
+    MigrationRemovedEarly = "migration-removed-early",
+    /// A step of a migration, or its policy, breaks a rule.
+    ///
+    /// Jobs run no shell and name their image by digest; an `http` step calls hosts that `fairway.yaml` allows (`httpHosts`);
+    /// what the record alone decides (`OncePerCluster`, `OncePerHop`) has an `idempotencyKey`; a step after the apply does not
+    /// write what the component's own manifest owns, since the next apply would take it back.
+    MigrationStep = "migration-step",
+    /// A test of a migration names a lookup, param or step that the migration does not have, or gives it the wrong form.
+    MigrationFixture = "migration-fixture",
     /// A channel points, or would move, to a version that the module's ReleaseGraph yanks.
     ///
     /// A yanked version may always be left, also backwards, and never be gone to.

@@ -56,6 +56,18 @@ pub enum HoldReason {
     BackOff,
     /// The source is suspended, so that nothing is deleted for it either.
     Suspended,
+    /// A migration that comes first is judged or under way.
+    MigrationPending,
+    /// A precondition of a migration is false, or something that it must know is not known.
+    MigrationBlocked,
+    /// A migration is paused or cancelled, or a person must say what became of one of its steps.
+    MigrationManual,
+    /// A migration has failed.
+    MigrationFailed,
+    /// A migration is not valid, so that what it belongs to is not deployed.
+    MigrationHeld,
+    /// A post migration does not run, since what comes before it has failed.
+    MigrationSuppressed,
 }
 
 impl HoldReason {
@@ -80,6 +92,12 @@ impl HoldReason {
             Self::Rewound => "Rewound",
             Self::BackOff => "BackOff",
             Self::Suspended => "Suspended",
+            Self::MigrationPending => "MigrationPending",
+            Self::MigrationBlocked => "MigrationBlocked",
+            Self::MigrationManual => "MigrationManual",
+            Self::MigrationFailed => "MigrationFailed",
+            Self::MigrationHeld => "MigrationHeld",
+            Self::MigrationSuppressed => "MigrationSuppressed",
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Every limit, with its arithmetic. A limit that is not here does not exist.
 
+mod migrations;
+
 use std::time::Duration;
+
+pub use migrations::*;
 
 /// Bytes of one file: twice what etcd accepts in one object (1.5 MiB), rounded up, so that a CRD bundle still fits.
 pub const FILE_SIZE_MAX: u64 = 4 * 1024 * 1024;
@@ -210,21 +214,25 @@ pub const RUNTIME_CONTESTED_PAUSE: Duration = Duration::from_secs(30 * 60);
 /// Time that a wave waits for its members, before those that are late no longer hold up the next.
 pub const WAVE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Life of a lease after its last renewal, which is what a takeover from a killed agent takes at most.
-pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// What a takeover from a killed agent may take, with the default life of a lease.
+pub const TAKEOVER_MAX: Duration = Duration::from_secs(15);
+/// Life of a lease after its last renewal. Who stands by counts it from when the renewal was seen, and then has to take the lease:
+/// 15 s − 14 s leaves a second for the watch and one request, which take some 50 ms. A shorter life would only cost renewals.
+pub const LEASE_DURATION: Duration = Duration::from_secs(14);
+const _: () = assert!(LEASE_DURATION.as_secs() < TAKEOVER_MAX.as_secs());
 /// Shortest life of a lease that can be asked for: its parts below are still longer than requests usually take.
 pub const LEASE_DURATION_MIN: Duration = Duration::from_secs(2);
 /// Longest life of a lease that can be asked for, and that a lease of somebody else is believed to have.
 pub const LEASE_DURATION_MAX: Duration = Duration::from_secs(300);
-/// A lease is renewed after this part of its life: 15 s / 3 = 5 s, one request.
+/// A lease is renewed after this part of its life: 14 s / 3 = 4.7 s, one request.
 pub const LEASE_RENEW_PART: u32 = 3;
-/// Effects end this part of its life before a lease can expire: 15 s / 5 = 3 s, at 12 s after the last renewal was sent. It is
+/// Effects end this part of its life before a lease can expire: 14 s / 5 = 2.8 s, at 11.2 s after the last renewal was sent. It is
 /// for what is on the wire then, and for clocks that do not run equally fast.
 pub const LEASE_GRACE_PART: u32 = 5;
-/// Time for one request on a lease: 15 s / 5 = 3 s. From the renewal at 5 s to the end of effects at 12 s one may hang, and
+/// Time for one request on a lease: 14 s / 5 = 2.8 s. From the renewal at 4.7 s to the end of effects at 11.2 s one may hang, and
 /// there is a pause and time for another.
 pub const LEASE_REQUEST_PART: u32 = 5;
-/// Pause after a request on a lease that has failed: 15 s / 15 = 1 s.
+/// Pause after a request on a lease that has failed: 14 s / 15 = 0.9 s.
 pub const LEASE_RETRY_PART: u32 = 15;
 /// Bytes of one webhook delivery: GitHub sends no payload beyond 25 MiB. It is hashed as it comes and not kept.
 pub const WEBHOOK_BODY_MAX: u64 = 25 * 1024 * 1024;

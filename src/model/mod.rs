@@ -8,6 +8,7 @@ pub mod digest;
 pub mod hold;
 pub mod ident;
 pub mod limits;
+pub mod migration;
 pub mod names;
 pub mod object;
 pub mod place;

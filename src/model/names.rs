@@ -31,10 +31,29 @@ pub const FINALIZER_PRUNE: &str = "fairway.dev/prune";
 /// Annotation on a Target or ReleaseSource: a person's decision, as JSON.
 pub const ANNOTATION_APPROVED: &str = "fairway.dev/approved";
 
+/// Annotation on a Run: what a person wants of it, as JSON.
+pub const ANNOTATION_COMMAND: &str = "fairway.dev/command";
+/// Label on a Run, and on a Job that a step has started: the migration.
+pub const LABEL_MIGRATION: &str = "fairway.dev/migration";
+/// Label on a Run: the cluster that it runs on.
+pub const LABEL_CLUSTER: &str = "fairway.dev/cluster";
+/// Label on a Job that a step has started: the Run.
+pub const LABEL_RUN: &str = "fairway.dev/run";
+/// Label on a Job that a step has started: the step and, for `forEach`, the element.
+pub const LABEL_STEP: &str = "fairway.dev/step";
+/// Annotation on a Job that a step has started: how many Jobs that step has had, this one counted.
+pub const ANNOTATION_LAUNCH: &str = "fairway.dev/launch";
+/// Annotation on a Job that a step has started: we have suspended it, since its run was cancelled.
+pub const ANNOTATION_STOPPED: &str = "fairway.dev/stopped";
+/// Annotation on a Job that a step has started: its result is in the record of the Run.
+pub const ANNOTATION_RECORDED: &str = "fairway.dev/recorded";
+
 /// Field manager of desired state, and of nothing else.
 pub const MANAGER: &str = "fairway";
 /// Field manager of the status of our own resources.
 pub const MANAGER_STATUS: &str = "fairway-status";
+/// Field manager of what migrations write.
+pub const MANAGER_MIGRATION: &str = "fairway-migration";
 /// Field manager of leases.
 pub const MANAGER_LEASE: &str = "fairway-lease";
 /// The Lease of the agent that acts for home, in the agent's own namespace.

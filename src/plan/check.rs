@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::model::ObjectKey;
+use crate::model::migration::{FailurePolicy, HookPhase, HookScope};
+use crate::model::{ComponentName, ObjectKey};
 use crate::observe::{KindObservation, ObservedObject, Ownership};
 
+use super::hooks::DueHook;
 use super::order;
 use super::output::{ActionKind, Deletion, Plan, PlanInput};
 
@@ -42,11 +44,18 @@ pub enum Violation {
     /// Something is deleted although not everything is known.
     #[error("{0} is deleted, but not all that git wants is known")]
     DeletedUnsafely(ObjectKey),
+    /// Something is changed although a migration that comes first is not done.
+    #[error("{0} is changed, but a migration that comes first is not done")]
+    BeforeMigration(ObjectKey),
+    /// A component is committed although a migration of it is not done.
+    #[error("{0} is committed, but a migration of it is not done")]
+    CommittedTooEarly(ComponentName),
 }
 
 /// Checks a finished plan against its input; an empty answer means that all is well.
 pub fn check(plan: &Plan, input: &PlanInput<'_>) -> Vec<Violation> {
     let mut violations = order_violations(plan);
+    violations.extend(migration_violations(plan, input));
     let wanted: HashSet<&ObjectKey> = input.desired.objects().map(|object| &object.key).collect();
     let held = &input.desired.held;
     let pending = plan.pending.iter().flat_map(|pending| &pending.deletions);
@@ -70,6 +79,48 @@ pub fn check(plan: &Plan, input: &PlanInput<'_>) -> Vec<Violation> {
     }
     for deletion in pending {
         violations.extend(deletion_violation(deletion, input, &wanted));
+    }
+    violations
+}
+
+fn migration_violations(plan: &Plan, input: &PlanInput<'_>) -> Vec<Violation> {
+    let Some(states) = input.migrations.states else {
+        return Vec::new();
+    };
+    let is_done = |due: &DueHook| {
+        states.get(&due.hook).is_some_and(|state| {
+            let mut failed = state.failed.iter();
+            state.open.is_empty()
+                && failed.all(|stand| {
+                    let mut of_it = due.migrations.iter();
+                    of_it.any(|it| {
+                        it.migration.name == stand.migration
+                            && it.failure_policy(&due.hook) == FailurePolicy::Warn
+                    })
+                })
+        })
+    };
+    let mut violations = Vec::new();
+    for due in plan.hooks.iter().filter(|due| !is_done(due)) {
+        let scope = &due.hook.scope;
+        let of_it = |name: &ComponentName| match scope {
+            HookScope::Global => true,
+            HookScope::Component(component) => component == name,
+        };
+        if due.hook.phase == HookPhase::Pre {
+            let mut actions = plan.actions();
+            let first = actions.find(|action| of_it(&action.component));
+            violations.extend(first.map(|it| Violation::BeforeMigration(it.key.clone())));
+        }
+        if let HookScope::Component(name) = scope
+            && plan
+                .committed
+                .components
+                .get(name)
+                .is_some_and(|it| it.digest.as_ref() == Some(&due.hook.deploy))
+        {
+            violations.push(Violation::CommittedTooEarly(name.clone()));
+        }
     }
     violations
 }

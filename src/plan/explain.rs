@@ -6,8 +6,10 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::model::migration::{HookPhase, HookScope};
 use crate::model::{ComponentName, Digest, HoldReason, ObjectKey, Place, SourceName};
 
+use super::hooks::{Committed, PlannedMigration};
 use super::output::{Action, ActionKind, Plan, Why};
 
 /// A plan in words; `Display` is the text form, serde gives the JSON form.
@@ -22,6 +24,9 @@ pub struct Explanation {
     pub revision: String,
     /// What is done, in the order in which it is done.
     pub changes: Vec<ChangeLine>,
+    /// The migrations that this deploy comes by: each is judged, and runs where it is needed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub migrations: Vec<MigrationLine>,
     /// What is wanted but held.
     pub holds: Vec<HoldLine>,
     /// What waits for an approval.
@@ -65,6 +70,20 @@ pub enum Change {
     Replaced,
     /// It goes.
     Deleted,
+}
+
+/// One migration that a deploy comes by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MigrationLine {
+    /// Its name.
+    pub migration: String,
+    /// When it is judged: `before components/logging`, `after the whole deploy`.
+    pub when: String,
+    /// Whose it is.
+    pub owner: String,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// One hold.
@@ -147,6 +166,7 @@ impl Plan {
             revision: self.revision.to_string(),
             summary: summary(self, &changes),
             changes,
+            migrations: self.migrations.iter().map(migration_line).collect(),
             holds: holds.collect(),
             pending: self.pending.as_ref().map(|pending| PendingLines {
                 digest: pending.digest.clone(),
@@ -174,6 +194,23 @@ impl Plan {
                 })
                 .collect(),
         }
+    }
+}
+
+fn migration_line(planned: &PlannedMigration) -> MigrationLine {
+    let word = match planned.phase {
+        HookPhase::Pre => "before",
+        HookPhase::Post => "after",
+    };
+    let what = match &planned.scope {
+        HookScope::Global => "the whole deploy".to_owned(),
+        HookScope::Component(name) => name.to_string(),
+    };
+    MigrationLine {
+        migration: planned.name.clone(),
+        when: format!("{word} {what}"),
+        owner: planned.owner.clone(),
+        place: planned.place.clone(),
     }
 }
 
@@ -251,6 +288,13 @@ impl fmt::Display for Explanation {
             .iter()
             .map(|line| line.component.to_string().len());
         let component_width = component_width.max().unwrap_or(0);
+        for line in &self.migrations {
+            writeln!(
+                f,
+                "{:<10}  migration {} would be judged {}, owner {}, {}",
+                "migration", line.migration, line.when, line.owner, line.place
+            )?;
+        }
         for line in &self.changes {
             let (object, component) = (line.object.to_string(), line.component.to_string());
             writeln!(
@@ -345,7 +389,33 @@ pub(super) fn identity(plan: &Plan) -> Digest {
         }
     }
     parts.extend(plan.pending.iter().map(|pending| pending.digest.clone()));
+    for due in &plan.hooks {
+        parts.push(format!(
+            "{} {} {}",
+            due.hook, due.hook.deploy, due.may_begin
+        ));
+        parts.extend(
+            due.migrations
+                .iter()
+                .map(|it| it.migration.digest.to_string()),
+        );
+    }
+    parts.extend(committed_parts(&plan.committed));
     Digest::of_parts(parts.iter().map(String::as_str))
+}
+
+fn committed_parts(committed: &Committed) -> Vec<String> {
+    if *committed == Committed::default() {
+        return Vec::new();
+    }
+    let text =
+        |digest: &Option<Digest>| digest.as_ref().map(ToString::to_string).unwrap_or_default();
+    let mut parts = vec![text(&committed.global.pre), text(&committed.global.post)];
+    for (name, component) in &committed.components {
+        let begun = component.begun.as_ref().map(|begun| begun.digest.clone());
+        parts.extend([name.to_string(), text(&component.digest), text(&begun)]);
+    }
+    parts
 }
 
 fn as_text<S: serde::Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {

@@ -4,7 +4,7 @@
 //! byte. A [`Plan`] names objects, digests and reasons; an [`Action`] leaves execution no choices.
 //!
 //! The way through the rooms: `difference` judges each wanted object by itself (with `ownership` for drift), `readiness`
-//! freezes components that must wait for others, `requirements` settles what must come first, `prune` decides about what
+//! freezes components that must wait for others, `hooks` those that must wait for migrations, `requirements` settles what must come first, `prune` decides about what
 //! git does not want any more, `order` makes phases, and `explain` puts the result in words. `check` asks again, in the
 //! simplest way, whether a finished plan is one that may be carried out.
 
@@ -13,6 +13,7 @@ mod channels;
 mod check;
 mod difference;
 mod explain;
+pub mod hooks;
 mod jobs;
 mod kinds;
 mod order;
@@ -32,7 +33,8 @@ mod testing;
 pub use assume::observed_from;
 pub use check::{Violation, check};
 pub use explain::{
-    Change, ChangeLine, Explanation, HoldLine, KeptLine, PendingLines, Summary, UnhealthyLine,
+    Change, ChangeLine, Explanation, HoldLine, KeptLine, MigrationLine, PendingLines, Summary,
+    UnhealthyLine,
 };
 pub use jobs::{JobRecord, Jobs};
 pub use output::{

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::hooks::{Committed, DueHook, MigrationInput, PlannedMigration};
 use super::jobs::Jobs;
 use crate::desired::Desired;
 use crate::model::api::PruneSpec;
@@ -35,6 +36,8 @@ pub struct PlanInput<'a> {
     pub only: Option<&'a ComponentName>,
     /// Field managers whose fields are to become ours, from `spec.takeover`.
     pub takeover: &'a [String],
+    /// What was committed, and how hooks stand.
+    pub migrations: MigrationInput<'a>,
 }
 
 /// What came of the last attempt at an object, where it failed.
@@ -168,6 +171,12 @@ pub struct Plan {
     pub unchanged: usize,
     /// Components that are not healthy yet, with what is missing.
     pub unhealthy: Vec<(ComponentName, String)>,
+    /// The hooks that are wanted now; what is done for any other one may be forgotten.
+    pub hooks: Vec<DueHook>,
+    /// What the target's record is to say about migrations, before the first action.
+    pub committed: Committed,
+    /// Every migration that the deploy comes by, in the order of components.
+    pub migrations: Vec<PlannedMigration>,
 }
 
 impl Plan {

@@ -7,6 +7,7 @@ use crate::observe::KindObservation;
 
 use super::difference::{Difference, Verdict, differences, other_owner};
 use super::explain;
+use super::hooks::{self, Gate};
 use super::jobs;
 use super::order;
 use super::output::{Action, ActionKind, Plan, PlanInput, Why};
@@ -22,15 +23,23 @@ use super::view::View;
 pub fn plan(input: PlanInput<'_>) -> Plan {
     let view = View::new(input);
     let mut differences = differences(&view);
-    let mut waiting = readiness::waiting(&view, &differences);
+    let mut gate = Gate::new(&view);
+    let mut waiting = readiness::waiting(&view, &differences, &gate);
     if let Some(only) = input.only {
         waiting.retain(|name, _| *name == only);
     }
     requirements::narrow(&mut differences, input.only);
-    requirements::freeze(&mut differences, &waiting);
+    gate.close(&view, &differences, &waiting);
+    let is_frozen = |name: &ComponentName| waiting.contains_key(name) || gate.frozen.contains(name);
+    requirements::freeze(&mut differences, |name| gate.freezes_all || is_frozen(name));
     requirements::settle(&view, &mut differences);
     jobs::bound(&view, &mut differences);
-    let pruning = prune(&view, &differences, &waiting);
+    let mut pruning = prune(&view, &differences, is_frozen);
+    if gate.freezes_all {
+        pruning.actions.clear();
+    }
+    let names: BTreeSet<&ComponentName> = waiting.keys().copied().collect();
+    hooks::settle(&mut gate, &view, &differences, (&pruning.actions, &names));
 
     let unhealthy = readiness::unhealthy(&differences, input.only);
     let jobs = jobs::remembered(&view, &differences);
@@ -40,7 +49,15 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
     outcome.actions.extend(pruning.actions);
     outcome.holds.extend(pruning.holds);
     outcome.holds.extend(invalid_holds(&view));
-    let frozen = outcome.frozen;
+    let mut frozen = outcome.frozen;
+    frozen.extend(
+        waiting
+            .keys()
+            .filter(|name| gate.is_changed(name))
+            .map(|name| (*name).clone()),
+    );
+    let (hooks, held, committed, migrations) = gate.finish();
+    outcome.holds.extend(held);
     outcome.holds.extend(
         waiting
             .into_iter()
@@ -61,6 +78,9 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
         kept: pruning.kept,
         unchanged: outcome.unchanged,
         unhealthy,
+        hooks,
+        committed,
+        migrations,
     };
     plan.identity = explain::identity(&plan);
     plan

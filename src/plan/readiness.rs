@@ -12,18 +12,20 @@ use crate::model::{ComponentName, Hold, HoldReason, ObjectKey};
 use crate::observe::{Health, ObservedObject};
 
 use super::difference::{Difference, Verdict};
+use super::hooks::Gate;
 use super::view::View;
 
 /// Returns, for each component that must wait, what it waits for.
 pub(super) fn waiting<'a>(
     view: &View<'a>,
     differences: &[Difference<'a>],
+    gate: &Gate<'a>,
 ) -> BTreeMap<&'a ComponentName, Hold> {
     let components = &view.input.desired.components;
     if components.values().all(|it| it.depends_on.is_empty()) {
         return BTreeMap::new();
     }
-    let obstacles = obstacles(view, differences);
+    let obstacles = obstacles(view, differences, gate);
     components
         .iter()
         .filter_map(|(name, component)| {
@@ -69,6 +71,7 @@ pub(super) fn unhealthy(
 fn obstacles<'a>(
     view: &View<'a>,
     differences: &[Difference<'a>],
+    gate: &Gate<'a>,
 ) -> BTreeMap<&'a ComponentName, String> {
     let mut found: BTreeMap<&ComponentName, String> = first_by_component(differences, obstacle)
         .into_iter()
@@ -76,7 +79,7 @@ fn obstacles<'a>(
         .collect();
     for name in view.input.desired.components.keys() {
         if !found.contains_key(name)
-            && let Some(text) = obstacle_in_folder(view, name)
+            && let Some(text) = obstacle_in_folder(view, name).or_else(|| gate.obstacle(name))
         {
             found.insert(name, text);
         }

@@ -3,9 +3,7 @@
 //! The phases order kinds; this room names the objects that an action cannot do without, so that one failure is reported
 //! once and not by everything behind it.
 
-use std::collections::BTreeMap;
-
-use crate::model::{ComponentName, Hold, HoldReason};
+use crate::model::{ComponentName, HoldReason};
 
 use super::channels;
 use super::difference::{Difference, Verdict, hold, namespace_of};
@@ -24,10 +22,16 @@ pub(super) fn narrow(differences: &mut [Difference<'_>], only: Option<&Component
 }
 
 /// Freezes the components that must wait; what is in step stays in step.
-pub(super) fn freeze(differences: &mut [Difference<'_>], waiting: &BTreeMap<&ComponentName, Hold>) {
+pub(super) fn freeze(
+    differences: &mut [Difference<'_>],
+    is_frozen: impl Fn(&ComponentName) -> bool,
+) {
     for difference in differences {
-        if waiting.contains_key(&difference.object.component)
-            && matches!(difference.verdict, Verdict::Apply(_) | Verdict::Unserved(_))
+        if is_frozen(&difference.object.component)
+            && matches!(
+                difference.verdict,
+                Verdict::Apply(_) | Verdict::Replace(_) | Verdict::Unserved(_)
+            )
         {
             difference.verdict = Verdict::Waiting;
         }

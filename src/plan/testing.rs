@@ -12,6 +12,7 @@ use crate::model::{
 };
 use crate::observe::{KindObservation, Observed, ObservedObject, Ownership};
 
+use super::hooks::{Committed, HookStates, MigrationInput};
 use super::{
     ActionKind, Approval, Deletion, Jobs, PastFailure, Plan, PlanInput, PruneSettings, TemplateUse,
     check, observed_from, plan,
@@ -120,6 +121,8 @@ pub(super) fn desired(objects: impl IntoIterator<Item = Arc<DesiredObject>>) -> 
         withdrawn: false,
         held: BTreeMap::new(),
         unread: Vec::new(),
+        migrations: Vec::new(),
+        held_migrations: Vec::new(),
         diagnostics: Vec::new(),
     };
     for object in objects {
@@ -156,6 +159,8 @@ pub(super) struct Cluster {
     pub(super) jobs: Jobs,
     pub(super) template_users: Option<Result<BTreeMap<String, String>, String>>,
     pub(super) only: Option<ComponentName>,
+    pub(super) committed: Committed,
+    pub(super) states: HookStates,
 }
 
 impl Cluster {
@@ -170,6 +175,8 @@ impl Cluster {
             jobs: Jobs::new(),
             template_users: None,
             only: None,
+            committed: Committed::default(),
+            states: HookStates::default(),
         }
     }
 
@@ -227,6 +234,10 @@ impl Cluster {
             },
             only: self.only.as_ref(),
             takeover: &[],
+            migrations: MigrationInput {
+                committed: &self.committed,
+                states: Some(&self.states),
+            },
         };
         let plan = plan(input);
         assert_eq!(check(&plan, &input), []);
@@ -235,6 +246,7 @@ impl Cluster {
 
     /// Carries a plan out, as if every request succeeded and everything became healthy.
     pub(super) fn carry_out(&mut self, plan: &Plan) {
+        self.committed = plan.committed.clone();
         let mut applied = Vec::new();
         for action in plan.actions() {
             match &action.kind {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::pass::{Effect, EffectResult};
-use crate::model::api::Decision;
+use crate::model::api::{Decision, Run, RunCommand};
 use crate::model::snapshot::CommitInfo;
 use crate::model::{GroupKind, ObjectKey, Revision, SourceName, names};
 use crate::plan::Why;
@@ -68,6 +68,61 @@ pub enum DecisionAction {
     Resume,
     /// To delete the ReleaseSource.
     DeleteSource,
+}
+
+/// Something that happened to a Run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunNews<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// The source.
+    pub source: &'a SourceName,
+    /// The namespace of the Run.
+    pub namespace: &'a str,
+    /// The cluster's name: `home`.
+    pub cluster: &'a str,
+    /// The Run.
+    pub run: &'a Run,
+    /// What happened.
+    pub action: RunAction,
+    /// What a person has said, where that is what happened.
+    pub command: Option<&'a RunCommand>,
+}
+
+/// What can happen to a Run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunAction {
+    /// It was begun.
+    Start,
+    /// A person has said something about it.
+    Command,
+    /// It has ended.
+    End,
+    /// It is deleted, since it is old.
+    Trim,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunLine<'a> {
+    schema: &'static str,
+    time: Timestamp,
+    source: &'a str,
+    cluster: &'a str,
+    revision: &'a str,
+    author: &'a str,
+    action: String,
+    object: ObjectKey,
+    migration: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<&'a str>,
+    digest: &'a str,
+    why: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Who<'a>>,
+    result: &'a str,
+    steps: Vec<String>,
+    active_milliseconds: u64,
 }
 
 #[derive(Serialize)]
@@ -146,6 +201,53 @@ impl AuditLog {
     /// When the stream cannot be written.
     pub fn decided(&self, decided: &Decided<'_>) -> io::Result<()> {
         self.write(&DecisionLine::of(decided))
+    }
+
+    /// Writes the line of something that happened to a Run.
+    ///
+    /// # Errors
+    ///
+    /// When the stream cannot be written.
+    pub fn run(&self, news: &RunNews<'_>) -> io::Result<()> {
+        let spec = &news.run.spec;
+        let status = news.run.status.clone().unwrap_or_default();
+        let name = news.run.metadata.name.clone().unwrap_or_default();
+        let verb = match (news.action, news.command) {
+            (RunAction::Command, Some(command)) => command.verb.as_str(),
+            (RunAction::Start | RunAction::Command, _) => "start",
+            (RunAction::End, _) => "end",
+            (RunAction::Trim, _) => "trim",
+        };
+        let steps = status.steps.iter().map(|step| {
+            let item = step.item.as_ref().map(|item| format!("[{item}]"));
+            format!("{}{}: {:?}", step.id, item.unwrap_or_default(), step.state)
+        });
+        self.write(&RunLine {
+            schema: SCHEMA,
+            time: news.at,
+            source: news.source.as_str(),
+            cluster: news.cluster,
+            revision: &spec.revision,
+            author: &spec.author,
+            action: format!("run-{verb}"),
+            object: ObjectKey::new(
+                GroupKind::new(names::GROUP, "Run"),
+                Some(news.namespace),
+                name,
+            ),
+            migration: &spec.migration,
+            component: spec.component.as_deref(),
+            digest: &spec.definition_digest,
+            why: &status.message,
+            decision: news.command.map(|command| Who {
+                by: &command.by,
+                reason: &command.reason,
+                at: command.at,
+            }),
+            result: status.phase.as_str(),
+            steps: steps.collect(),
+            active_milliseconds: status.active_milliseconds,
+        })
     }
 
     fn write(&self, line: &impl Serialize) -> io::Result<()> {

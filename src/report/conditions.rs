@@ -1,24 +1,25 @@
 //! The statuses of ReleaseSource and Target after a pass, as pure functions of the status before it.
 
-use jiff::{SignedDuration, Timestamp, Unit};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::history::remember;
 use super::pass::PassReport;
 use super::runtimes::RuntimesReport;
 use super::text::{bounded, bounded_lines, counted, short, some_of};
-use super::verdict::{Next, Verdict, failed, hold_words, holds, invalid};
+use super::verdict::{Next, Verdict, failed, hold_words, holds, invalid, is_under_way};
 use crate::model::api::ConditionReason as Reason;
 use crate::model::api::ConditionStatus::{False, True, Unknown};
 use crate::model::api::ConditionType as Type;
 use crate::model::api::{
-    Claim, Condition, ConditionStatus, CreatedJob, HeldItem, HistoryEntry, PendingPrune,
-    ReleaseSourceStatus, TargetStatus, set, unset,
+    Claim, Condition, ConditionStatus, CreatedJob, HeldItem, PendingPrune, ReleaseSourceStatus,
+    TargetStatus, set, unset,
 };
 use crate::model::limits::{
-    CONDITION_MESSAGE_MAX, HISTORY_MAX, HOLD_MESSAGE_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX,
+    CONDITION_MESSAGE_MAX, HOLD_MESSAGE_MAX, HOLDS_LISTED_MAX, MESSAGE_PART_MAX,
     PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
-use crate::model::{Hold, HoldReason, Revision, Severity};
+use crate::model::{Hold, HoldReason, Severity};
 use crate::plan::{Action, Jobs, Kept, Plan};
 
 /// Returns the status of a source that is suspended: the spec was seen, and nothing is under way. Everything else stays, since
@@ -206,51 +207,6 @@ fn held_item(hold: &Hold) -> HeldItem {
     }
 }
 
-/// Keeps one entry for a revision until it is applied in full. What happens to it later (drift that cannot be corrected, and
-/// its end) is an entry of its own; a result that stays the same is not written again.
-fn remember(
-    history: &mut Vec<HistoryEntry>,
-    revision: &Revision,
-    result: Reason,
-    report: &PassReport<'_>,
-) {
-    let revision = revision.to_string();
-    let result = result.as_str();
-    let mut entry = HistoryEntry {
-        revision,
-        started: Time(report.started),
-        duration: String::new(),
-        changed: i64::try_from(report.changes().count()).unwrap_or(i64::MAX),
-        result: result.to_owned(),
-    };
-    if let Some(latest) = history.first()
-        && latest.revision == entry.revision
-    {
-        if latest.result == result {
-            return;
-        }
-        if latest.result != Reason::Synced.as_str() {
-            entry.started = latest.started.clone();
-            entry.changed = entry.changed.saturating_add(latest.changed);
-            history.remove(0);
-        }
-    }
-    entry.duration = words(report.ended.duration_since(entry.started.0));
-    history.insert(0, entry);
-    history.truncate(HISTORY_MAX);
-}
-
-/// Returns a duration as people and Go write it, to the second: `1h 2m 3s` without the spaces, `850ms` below a second.
-fn words(duration: SignedDuration) -> String {
-    let unit = if duration < SignedDuration::from_secs(1) {
-        Unit::Millisecond
-    } else {
-        Unit::Second
-    };
-    let rounded = duration.round(unit).unwrap_or(duration);
-    format!("{rounded:#}").replace(' ', "")
-}
-
 /// Sets the conditions of one resource.
 struct Writer<'a> {
     conditions: &'a mut Vec<Condition>,
@@ -344,6 +300,7 @@ impl<'a> Writer<'a> {
             return;
         }
         self.valid(report);
+        self.migrated(report);
         if report.plan.is_some() && report.failed.is_none() {
             self.applied(report);
             self.pruned(report);
@@ -375,6 +332,51 @@ impl<'a> Writer<'a> {
         self.set(Type::Valid, True, Reason::Valid, &message);
     }
 
+    /// Sets `Migrated`, where the revision has migrations.
+    fn migrated(&mut self, report: &PassReport<'_>) {
+        let (Some(desired), Some(plan)) = (report.desired, report.plan) else {
+            return;
+        };
+        if desired.migrations.is_empty() && desired.held_migrations.is_empty() {
+            self.unset(Type::Migrated);
+            return;
+        }
+        let of = |wanted: &[HoldReason]| {
+            let held = plan
+                .holds
+                .iter()
+                .filter(|hold| wanted.contains(&hold.reason));
+            let words: Vec<String> = held.map(hold_words).collect();
+            (!words.is_empty()).then(|| some_of(words.len(), words.into_iter()))
+        };
+        let failed = of(&[
+            HoldReason::MigrationFailed,
+            HoldReason::MigrationManual,
+            HoldReason::MigrationHeld,
+        ]);
+        let blocked = of(&[HoldReason::MigrationBlocked]);
+        let pending = of(&[
+            HoldReason::MigrationPending,
+            HoldReason::MigrationSuppressed,
+        ]);
+        if let Some(message) = failed {
+            self.set(Type::Migrated, False, Reason::MigrationFailed, &message);
+        } else if let Some(message) = blocked {
+            self.set(Type::Migrated, False, Reason::MigrationBlocked, &message);
+        } else if let Some(message) = pending {
+            self.set(Type::Migrated, Unknown, Reason::Progressing, &message);
+        } else if plan.migrations.is_empty() {
+            let message = "every migration has ended well, or had nothing to do";
+            self.set(Type::Migrated, True, Reason::Migrated, message);
+        } else {
+            let message = format!(
+                "{} to be judged",
+                counted(plan.migrations.len(), "migration")
+            );
+            self.set(Type::Migrated, Unknown, Reason::Progressing, &message);
+        }
+    }
+
     fn applied(&mut self, report: &PassReport<'_>) {
         let failures: Vec<String> = failed(report)
             .filter(|hold| !is_deletion(hold))
@@ -389,7 +391,11 @@ impl<'a> Writer<'a> {
             self.set(Type::Applied, False, Reason::ApplyFailed, &message);
         } else if !held.is_empty() {
             let message = some_of(held.len(), held.into_iter());
-            self.set(Type::Applied, False, Reason::Held, &message);
+            if is_under_way(report, true) {
+                self.set(Type::Applied, Unknown, Reason::Progressing, &message);
+            } else {
+                self.set(Type::Applied, False, Reason::Held, &message);
+            }
         } else if let Some(errors) = invalid(report) {
             self.set(Type::Applied, False, Reason::Held, &errors);
         } else if let Some(left) = left(report, |action| !action.is_deletion()) {

@@ -151,6 +151,8 @@ fn holds(change: &Change<'_>) -> Vec<Notice> {
     let appeared = after.holds.iter().filter(|item| !known(item));
     appeared
         .filter(|item| item.reason != crate::model::HoldReason::ApprovalNeeded.as_str())
+        // It is on its way; what becomes of it is told when it stops.
+        .filter(|item| item.reason != crate::model::HoldReason::MigrationPending.as_str())
         .map(|item| {
             let place = item.place.as_ref().map(|place| format!(" ({place})"));
             let place = place.unwrap_or_default();

@@ -12,9 +12,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::migration_metrics::MigrationMetrics;
 use super::pass::{FetchFailure, PassReport};
 use crate::model::SourceName;
-use crate::model::api::{ConditionType, ReleaseSourceStatus, find};
+use crate::model::api::{ConditionType, ReleaseSourceStatus, RunPhase, find};
+use crate::model::migration::Decision;
 
 /// What the agent counts and measures.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub struct Metrics {
     lease_transitions: Family<LeaseLabel, Gauge>,
     lease_remaining: Family<LeaseLabel, Gauge<f64, AtomicU64>>,
     webhooks: Family<SourceResult, Counter>,
+    migrations: MigrationMetrics,
 }
 
 /// One lease as it is at the moment of a scrape.
@@ -112,8 +115,10 @@ impl Metrics {
             lease_transitions: Family::default(),
             lease_remaining: Family::default(),
             webhooks: Family::default(),
+            migrations: MigrationMetrics::new(),
         };
         metrics.register();
+        metrics.migrations.register(&mut metrics.registry);
         metrics.register_leases();
         metrics
     }
@@ -190,6 +195,21 @@ impl Metrics {
             Unit::Seconds,
             self.lease_remaining.clone(),
         );
+    }
+
+    /// Counts a guard of a migration that was judged.
+    pub fn judged(&self, source: &SourceName, decision: Decision, is_slow: bool) {
+        self.migrations.judged(source, decision, is_slow);
+    }
+
+    /// Counts a run that has ended.
+    pub fn run_ended(&self, source: &SourceName, phase: RunPhase) {
+        self.migrations.run_ended(source, phase);
+    }
+
+    /// Measures a hook whose migrations have all ended: the time that passed, and that of its migrations together.
+    pub fn hook_ended(&self, source: &SourceName, hook: &str, wall: Duration, summed: Duration) {
+        self.migrations.hook_ended(source, hook, (wall, summed));
     }
 
     /// Measures a lease.

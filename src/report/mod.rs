@@ -6,7 +6,9 @@
 mod audit;
 mod conditions;
 mod events;
+mod history;
 mod metrics;
+mod migration_metrics;
 mod pass;
 mod runtimes;
 #[cfg(test)]
@@ -14,7 +16,7 @@ mod tests;
 mod text;
 mod verdict;
 
-pub use audit::{AuditLog, Decided, DecisionAction, Origin};
+pub use audit::{AuditLog, Decided, DecisionAction, Origin, RunAction, RunNews};
 pub use conditions::{created_jobs, source_status, source_suspended, target_status};
 pub use events::{Change, EventSink, Notice, notices};
 pub use metrics::{LeaseMeasure, Metrics};

@@ -90,7 +90,9 @@ fn reason(report: &PassReport<'_>) -> (ConditionStatus, Reason) {
         };
         return (False, reason);
     }
-    if !desired.is_valid() || holds(report, pending).next().is_some() {
+    if desired.is_valid() && is_under_way(report, pending) {
+        (Unknown, Reason::Progressing)
+    } else if !desired.is_valid() || holds(report, pending).next().is_some() {
         (False, Reason::PartiallyApplied)
     } else if failed(report).next().is_some() {
         (False, Reason::ApplyFailed)
@@ -103,6 +105,12 @@ fn reason(report: &PassReport<'_>) -> (ConditionStatus, Reason) {
     } else {
         (False, Reason::Conflict)
     }
+}
+
+/// Returns whether nothing is held but what waits for migrations that are under way.
+pub(super) fn is_under_way(report: &PassReport<'_>, pending: bool) -> bool {
+    let mut held = holds(report, pending).peekable();
+    held.peek().is_some() && held.all(|hold| hold.reason == HoldReason::MigrationPending)
 }
 
 fn next(report: &PassReport<'_>) -> Next {
@@ -136,6 +144,9 @@ pub fn needs_person(hold: &Hold) -> bool {
         | HoldReason::ApprovalNeeded
         | HoldReason::InUse
         | HoldReason::Rewound
+        | HoldReason::MigrationManual
+        | HoldReason::MigrationFailed
+        | HoldReason::MigrationHeld
         | HoldReason::Suspended => true,
         HoldReason::KindUnknown
         | HoldReason::Unobserved
@@ -143,6 +154,9 @@ pub fn needs_person(hold: &Hold) -> bool {
         | HoldReason::Requires
         | HoldReason::Contested
         | HoldReason::Terminating
+        | HoldReason::MigrationPending
+        | HoldReason::MigrationBlocked
+        | HoldReason::MigrationSuppressed
         | HoldReason::BackOff => false,
     }
 }
@@ -150,7 +164,13 @@ pub fn needs_person(hold: &Hold) -> bool {
 fn message(report: &PassReport<'_>, reason: Reason) -> String {
     if report.is_withdrawal() {
         let problems = problems(report).unwrap_or_else(|| "deleting what was applied".to_owned());
-        return format!("the source is being deleted: {problems}");
+        let runtimes = report.runtimes.map_or(0, |runtimes| runtimes.states.len());
+        let stays = match runtimes {
+            0 => String::new(),
+            1 => "; the catalog of its runtime stays as it is".to_owned(),
+            more => format!("; the catalogs of its {more} runtimes stay as they are"),
+        };
+        return format!("the source is being deleted: {problems}{stays}");
     }
     let Some(revision) = report.revision else {
         return problems(report).unwrap_or_else(|| "no revision was read yet".to_owned());

@@ -6,12 +6,24 @@ use std::path::{Path, PathBuf};
 
 /// The stages in the data's order. A stage may import itself and what stands before it.
 const STAGES: &[&str] = &[
-    "model", "cluster", "source", "desired", "observe", "plan", "execute", "fleet", "report",
-    "server", "agent", "cli",
+    "model",
+    "expression",
+    "cluster",
+    "source",
+    "desired",
+    "observe",
+    "plan",
+    "runs",
+    "execute",
+    "fleet",
+    "report",
+    "server",
+    "agent",
+    "cli",
 ];
 
 /// Stages without effects, with what their files may not name.
-const PURE: &[&str] = &["model", "desired", "plan"];
+const PURE: &[&str] = &["model", "expression", "desired", "plan"];
 const EFFECTS: &[&str] = &[
     "kube::Client",
     "kube::client",

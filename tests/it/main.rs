@@ -5,15 +5,20 @@
     reason = "helpers stop at the first surprise, as the tests that call them do"
 )]
 
+mod acceptance;
 mod agent;
 mod architecture;
 mod cli;
 mod cluster;
+mod conditions;
 mod crash;
+mod dependencies;
 mod desired;
 mod kubectl_parity;
 mod lease;
+mod migrations;
 mod observe;
+mod operate;
 mod prune_safety;
 mod readme;
 mod runtimes;

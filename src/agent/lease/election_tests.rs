@@ -279,3 +279,30 @@ async fn who_stands_by_asks_less_and_less_often_while_nobody_answers() {
     }
     assert_eq!(pauses, [1, 2, 4, 5, 5]);
 }
+
+#[test]
+fn with_the_default_settings_a_lease_is_due_within_what_a_takeover_may_take() {
+    let settings = |identity: &str| LeaseSettings {
+        namespace: "fairway-system".to_owned(),
+        name: "fairway-home".to_owned(),
+        identity: identity.to_owned(),
+        inherit: false,
+        duration: limits::LEASE_DURATION,
+    };
+    let (mut leader, mut standby) = (
+        Election::new(settings("leader")),
+        Election::new(settings("standby")),
+    );
+    let (mut server, begun) = (Server::default(), Instant::now());
+    leader.read(None, begun);
+    let step = leader.step(begun, wall());
+    let stored = server.serve(&step).unwrap().unwrap();
+    // Killed right after a renewal that has just been seen: the longest wait there is.
+    standby.read(Some(stored), begun);
+    let Step::Wait(due) = standby.step(begun, wall()) else {
+        panic!("it is held by somebody else");
+    };
+    let request = Duration::from_secs(1);
+    assert!(due + request <= begun + limits::TAKEOVER_MAX);
+    assert!(matches!(standby.step(due, wall()), Step::Replace(_)));
+}

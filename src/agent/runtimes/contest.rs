@@ -1,13 +1,17 @@
 //! Whether somebody else syncs the catalog that we are told to sync.
 //!
 //! A catalog that lifecycle-manager has synced before is taken over once. When its field manager turns up again, it is still at
-//! work: it applies with force in each of its loops, and so would we. We stop, and name it.
+//! work: it applies with force in each of its loops, and so would we. We stop, and name it. A person with `kubectl apply` is no such
+//! loop: what they have changed is put right like any drift.
 
 use tokio::time::Instant;
 
 use crate::model::SourceName;
 use crate::model::limits::RUNTIME_CONTESTED_PAUSE;
 use crate::observe::{KindObservation, Observed};
+
+/// Field managers of people, whose fields are taken over as often as they turn up.
+const BY_HAND: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
 
 /// What is remembered of other writers on one runtime.
 #[derive(Debug, Default)]
@@ -60,11 +64,12 @@ fn writer(observed: &Observed, source: &SourceName, takeover: &[String]) -> Opti
         KindObservation::Listed(objects) => Some(objects.values()),
         KindObservation::Unlisted(_) => None,
     });
-    let mut managers = objects
+    let managers = objects
         .flatten()
         .filter(|object| object.source.as_ref() == Some(source))
         .flat_map(|object| object.writers.iter().chain(&object.rivals));
     managers
+        .filter(|manager| !BY_HAND.contains(&manager.as_ref()))
         .find(|manager| takeover.iter().any(|one| **one == ***manager))
         .map(ToString::to_string)
 }

@@ -9,6 +9,7 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
+use super::gone::say_who_is_gone;
 use super::task::{Memory, RuntimeTask, Surroundings};
 use crate::agent::bell::Bell;
 use crate::agent::outlets::Outlets;
@@ -51,6 +52,8 @@ struct Following {
     /// The revision before the one that is rolled out.
     last: Option<Arc<Published>>,
     wanted: Wanted,
+    /// Whether the records of runtimes that went while nobody looked were looked for.
+    looked_for_gone: bool,
 }
 
 /// One runtime with its task.
@@ -176,6 +179,7 @@ impl FleetTask {
             stop,
             last: None,
             wanted: Wanted::default(),
+            looked_for_gone: false,
         }
     }
 }
@@ -216,7 +220,12 @@ impl Following {
             }
             stays
         });
-        board.listed();
+        if !std::mem::replace(&mut self.looked_for_gone, true) {
+            let looking = Box::pin(say_who_is_gone(self.around.clone()));
+            let stop = self.stop.clone();
+            self.tasks
+                .spawn(async move { stop.run_until_cancelled(looking).await.unwrap_or_default() });
+        }
         for (name, seen) in found {
             match self.running.get_mut(&name) {
                 Some(one) if one.seen == seen && !all => {}
@@ -232,6 +241,8 @@ impl Following {
                 }
             }
         }
+        // Only now: before, it could look as if there were none.
+        board.listed();
         while self.tasks.try_join_next().is_some() {}
     }
 
@@ -264,7 +275,7 @@ impl Following {
             stop: stop.clone(),
             memory: Memory::default(),
         };
-        self.tasks.spawn(task.run());
+        self.tasks.spawn(Box::pin(task.run()));
         Running { bell, stop, seen }
     }
 

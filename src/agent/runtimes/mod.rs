@@ -4,6 +4,7 @@
 mod board;
 mod contest;
 mod fleet;
+mod gone;
 mod link;
 mod observe;
 mod pass;

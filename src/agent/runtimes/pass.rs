@@ -31,38 +31,23 @@ impl RuntimeTask {
         rendered: &Rendered,
         link: &mut Link,
     ) -> Result<Done, Blocked> {
-        let blocked = |error: &ClusterError| Blocked::unreachable(error);
+        // However it ends, what is known of the record stays known.
         let mut record = self.memory.record.take().expect("it was loaded before");
-        let decision = Decision::read(resource).unwrap_or_default();
-        let uid = link.cluster.uid().clone();
-        let adopted = decision.as_ref().is_some_and(|one| {
-            // A decision from before the record was made is about an earlier loss.
-            one.approves(DecisionKind::Adopt, uid.as_str()) && one.is_later_than(record.created())
-        });
-        if let Some(known) = record.status().cluster_uid.clone()
-            && known != uid.as_str()
-            && !adopted
-        {
-            self.memory.record = Some(record);
-            return Err(self.other_cluster(&known, &uid));
-        }
-        if !link.prepared {
-            Box::pin(prepare(&link.cluster, link.namespace()))
-                .await
-                .map_err(|error| blocked(&error))?;
-            link.prepared = true;
-        }
-        if record.status().cluster_uid.is_none()
-            && !adopted
-            && let Err(blocked) = self.first_look(rendered, &record, link).await
-        {
-            self.memory.record = Some(record);
-            return Err(blocked);
-        }
-        if let Some(blocked) = self.contested(resource, link) {
-            self.memory.record = Some(record);
-            return Err(blocked);
-        }
+        let done = self
+            .sync_with(resource, published, rendered, (link, &mut record))
+            .await;
+        self.memory.record = Some(record);
+        done
+    }
+
+    async fn sync_with(
+        &mut self,
+        resource: &ReleaseSource,
+        published: &Published,
+        rendered: &Rendered,
+        (link, record): (&mut Link, &mut Record),
+    ) -> Result<Done, Blocked> {
+        let adopted = self.make_ready(resource, rendered, (link, record)).await?;
         let started = clock::now();
         let mut effects = Vec::new();
         let passed = self
@@ -70,7 +55,7 @@ impl RuntimeTask {
                 resource,
                 published,
                 rendered,
-                (link, &mut record, adopted),
+                (link, record, adopted),
                 &mut effects,
             )
             .await;
@@ -108,7 +93,10 @@ impl RuntimeTask {
         let left_out = rendered.catalog.left_out.iter().take(LEFT_OUT_LISTED_MAX);
         status.left_out = left_out.cloned().collect();
         // What a person needs to know to adopt it, while that is needed.
-        status.found_cluster_uid = record.trusted().is_err().then(|| uid.to_string());
+        status.found_cluster_uid = record
+            .trusted()
+            .is_err()
+            .then(|| link.cluster.uid().to_string());
         if status.revision != record.status().revision {
             let gate = self.around.gate.lock().expect(NO_PANIC);
             let wave = gate.wave(&self.name);
@@ -118,25 +106,62 @@ impl RuntimeTask {
                 .runtime_applied(wave.as_str(), &report);
         }
         let written = record.write(status).await;
-        self.memory.record = written.is_ok().then_some(record);
-        written.map_err(|error| blocked(&error))?;
         if let RuntimeState::Unreachable(message) = state {
-            let reason = ConditionReason::Unreachable;
-            let found = None;
             return Err(Blocked {
-                reason,
+                reason: ConditionReason::Unreachable,
                 message,
-                found,
+                found: None,
             });
         }
-        // The definitions may have gone since: they are looked for again.
-        let mut next = pass.as_ref().and_then(|pass| pass.next);
-        let unserved = |hold: &Hold| hold.reason == HoldReason::KindUnknown;
-        if pass.is_some_and(|pass| pass.plan.holds.iter().any(unserved)) {
-            link.prepared = false;
-            next = next.or_else(|| Some(Instant::now() + UNSERVED_INTERVAL));
+        if let Err(error) = written {
+            // Home's trouble: the runtime has what it should have, but nobody can read that yet.
+            tracing::warn!(runtime.name = %self.name, %error, "failed to write the record");
+            let message = failed_to(&error.to_string());
+            return Ok(Done::Failed(RuntimeState::Behind(message)));
         }
-        Ok(Done::Passed { state, next })
+        Ok(match pass {
+            Some(pass) => {
+                let next = next_look(&pass, link);
+                Done::Passed { state, next }
+            }
+            None => Done::Failed(state),
+        })
+    }
+
+    /// Makes sure that the runtime is the one that it was, has what a catalog needs, and may be written to. Returns whether a person
+    /// has adopted it.
+    async fn make_ready(
+        &mut self,
+        resource: &ReleaseSource,
+        rendered: &Rendered,
+        (link, record): (&mut Link, &Record),
+    ) -> Result<bool, Blocked> {
+        let decision = Decision::read(resource).unwrap_or_default();
+        let uid = link.cluster.uid().clone();
+        let adopted = decision.as_ref().is_some_and(|one| {
+            // A decision from before the record was made is about an earlier loss.
+            let made = record.created();
+            one.approves(DecisionKind::Adopt, uid.as_str())
+                && made.is_some()
+                && one.is_later_than(made)
+        });
+        let known = record.status().cluster_uid.as_ref();
+        if let Some(known) = known.filter(|known| *known != uid.as_str() && !adopted) {
+            return Err(self.other_cluster(known, &uid));
+        }
+        if !link.prepared {
+            Box::pin(prepare(&link.cluster, link.namespace()))
+                .await
+                .map_err(|error| Blocked::unreachable(&error))?;
+            link.prepared = true;
+        }
+        if known.is_none() && !adopted {
+            self.first_look(rendered, record, link).await?;
+        }
+        match self.contested(resource, link) {
+            Some(blocked) => Err(blocked),
+            None => Ok(adopted),
+        }
     }
 
     fn contested(&mut self, resource: &ReleaseSource, link: &Link) -> Option<Blocked> {
@@ -194,6 +219,7 @@ impl RuntimeTask {
         let trusted = record.trusted();
         let prune = PruneSettings::from(&resource.spec.prune);
         let jobs = Jobs::new();
+        let committed = record.committed();
         let mut request = PassRequest {
             source,
             prune: &prune,
@@ -201,6 +227,8 @@ impl RuntimeTask {
             approval: None,
             record: trusted.as_ref().copied().map_err(String::as_str),
             jobs: &jobs,
+            committed: &committed,
+            author: &published.commit.author,
             only: None,
             stop: &self.stop,
         };
@@ -244,6 +272,18 @@ impl RuntimeTask {
             found: Some(found.clone()),
         }
     }
+}
+
+/// Returns when to look again without a bell.
+fn next_look(pass: &Pass, link: &mut Link) -> Option<Instant> {
+    let unserved = |hold: &Hold| hold.reason == HoldReason::KindUnknown;
+    if !pass.plan.holds.iter().any(unserved) {
+        return pass.next;
+    }
+    // The definitions may have gone since: they are looked for again.
+    link.prepared = false;
+    pass.next
+        .or_else(|| Some(Instant::now() + UNSERVED_INTERVAL))
 }
 
 /// Returns why a kind is not known there; nothing when all are.

@@ -9,11 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::board::Board;
 use super::contest::Contest;
 use super::fleet::Gate;
+use super::gone::write_gone;
 use super::link::{Blocked, Link, LinkRequest};
 use crate::agent::bell::Bell;
 use crate::agent::clock;
 use crate::agent::outlets::Outlets;
 use crate::agent::record::Record;
+use crate::agent::target_task::retry_delay;
 use crate::cluster::{AccessPolicy, Cluster, ClusterError};
 use crate::desired::Desired;
 use crate::fleet::{
@@ -22,6 +24,7 @@ use crate::fleet::{
 use crate::model::SourceName;
 use crate::model::api::{CatalogMode, ConditionReason, ReleaseSource, TargetStatus};
 use crate::model::limits::{RUNTIME_RETRY_MAX, RUNTIME_RETRY_MIN};
+use crate::model::names::ANNOTATION_REQUESTED_AT;
 use crate::report::{RuntimeState, target_blocked};
 
 /// What is the same for all runtimes of a source.
@@ -40,6 +43,14 @@ pub(super) struct Surroundings {
     pub(super) fleet: Bell,
     pub(super) outlets: Outlets,
     pub(super) policy: AccessPolicy,
+}
+
+impl Surroundings {
+    /// Returns whether a runtime is known not to be there any more.
+    pub(super) fn is_gone(&self, name: &RuntimeName) -> bool {
+        let found = self.discovered.borrow();
+        found.listed.is_complete() && !found.kymas.contains_key(name)
+    }
 }
 
 /// Keeps one runtime in step.
@@ -62,6 +73,8 @@ pub(super) struct Memory {
     failures: u32,
     /// When it may be tried again by itself.
     due: Option<Instant>,
+    /// Which request for a pass was seen last.
+    requested_at: Option<String>,
     /// The Secret that was tried last.
     tried: Option<AccessSecret>,
 }
@@ -79,6 +92,8 @@ pub(super) enum Done {
         state: RuntimeState,
         next: Option<Instant>,
     },
+    /// A pass that ended early though the runtime answers; it is tried again after a delay.
+    Failed(RuntimeState),
     /// Nothing was to be done; the runtime waits for its turn, or is left alone.
     Waiting(Option<Instant>),
 }
@@ -90,11 +105,23 @@ impl RuntimeTask {
         let mut next: Option<Instant> = Some(Instant::now());
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.stop.cancelled() => break,
                 () = self.bell.rung() => {}
                 () = at(next) => {}
             }
             next = self.look().await;
+        }
+        self.say_gone().await;
+    }
+
+    /// Says in the record that the runtime is gone, when that is why the task ends.
+    async fn say_gone(&mut self) {
+        let resource = Arc::clone(&self.around.resource.borrow());
+        if resource.metadata.deletion_timestamp.is_some() || !self.around.is_gone(&self.name) {
+            return;
+        }
+        if let Err(error) = write_gone(&self.around, &self.name, &resource).await {
+            tracing::warn!(runtime.name = %self.name, %error, "failed to write that the runtime is gone");
         }
     }
 
@@ -114,6 +141,13 @@ impl RuntimeTask {
             self.around.board.remove(&self.name);
             self.memory.link = None;
             return None;
+        }
+        let annotations = resource.metadata.annotations.as_ref();
+        let requested = annotations.and_then(|all| all.get(ANNOTATION_REQUESTED_AT));
+        if self.memory.requested_at.as_ref() != requested {
+            // Who asks for a pass asks for a fresh look, also at a record that somebody has deleted meanwhile.
+            self.memory.requested_at = requested.cloned();
+            self.memory.record = None;
         }
         let outcome = match access {
             Err(error) => {
@@ -138,6 +172,13 @@ impl RuntimeTask {
                 self.memory.due = None;
                 self.came_to(&published, state);
                 next
+            }
+            Ok(Done::Failed(state)) => {
+                tracing::warn!(runtime.name = %self.name, ?state, "a pass over the runtime has ended early");
+                self.memory.failures += 1;
+                self.memory.due = None;
+                self.came_to(&published, state);
+                Some(Instant::now() + retry_delay(self.memory.failures))
             }
             Err(blocked) => self.blocked(&published, &blocked).await,
         }
@@ -291,9 +332,9 @@ impl RuntimeTask {
     ) -> Result<(), ClusterError> {
         if let Some(mut record) = self.memory.record.take() {
             let status = change(record.status());
-            record.write(status).await?;
+            let written = record.write(status).await;
             self.memory.record = Some(record);
-            return Ok(());
+            return written;
         }
         let around = &self.around;
         // Home's uid stands in for one that is not known; nothing is claimed with it, and the record is not kept.

@@ -60,6 +60,8 @@ fn published(objects: Vec<Arc<DesiredObject>>) -> Published {
             held: BTreeMap::new(),
             unread: Vec::new(),
             catalog: Catalog::default(),
+            migrations: Vec::new(),
+            held_migrations: Vec::new(),
             diagnostics: Vec::new(),
             diagnostics_omitted: 0,
             withdrawn: false,

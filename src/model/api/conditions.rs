@@ -53,6 +53,8 @@ words! {
         Applied,
         /// Nothing that git has dropped is left on the cluster.
         Pruned,
+        /// Every migration of the revision has ended well, or had nothing to do. Only there while the revision has migrations.
+        Migrated,
         /// The catalogs of all runtimes are as the last revision wants them. Only there while `spec.runtimes.catalog` is not `Off`.
         CatalogSynced,
     }
@@ -113,6 +115,12 @@ words! {
         PruneUnsafe,
         /// The cluster refused a deletion; it is tried again.
         PruneFailed,
+        /// Every migration has ended well, or had nothing to do.
+        Migrated,
+        /// A migration waits for something that the message names; `fairway get runs` lists it.
+        MigrationBlocked,
+        /// A migration has failed, cannot run, or needs a person; the message names the command that ends it.
+        MigrationFailed,
         /// Some runtimes are not there yet, or something is held on them; `kubectl get targets` shows which.
         Behind,
         /// The runtime, or more runtimes than `spec.runtimes.tolerate` allows, cannot be reached. What is there stays; it is tried

@@ -4,11 +4,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use super::{ReleaseSource, Target};
+use super::{ReleaseSource, Run, Target};
 
 /// Returns the definitions of our kinds, as they are checked in below `deploy/crds/`.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    [ReleaseSource::crd(), Target::crd()].map(tidied).to_vec()
+    [ReleaseSource::crd(), Run::crd(), Target::crd()]
+        .map(tidied)
+        .to_vec()
 }
 
 /// Takes out what the derived schema says but Kubernetes has no use for: an absent field is left out and never null, and

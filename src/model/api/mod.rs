@@ -1,4 +1,4 @@
-//! The kinds that Fairway itself keeps in the cluster: ReleaseSource and Target, with their conditions.
+//! The kinds that Fairway itself keeps in the cluster: ReleaseSource, Target and Run, with their conditions.
 //!
 //! The schemas hold only what works. What they refuse is refused by the API server, so that nothing here checks it again.
 
@@ -7,6 +7,8 @@ pub mod conditions;
 mod crd;
 mod decision;
 mod release_source;
+mod run;
+mod run_verbs;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -21,8 +23,12 @@ pub use release_source::{
     ReleaseSource, ReleaseSourceSpec, ReleaseSourceStatus, RuntimesSpec, RuntimesStatus,
     SecretReference, VerifyMode, VerifySpec,
 };
+pub use run::{
+    Evidence, Resolution, Run, RunCommand, RunPhase, RunSpec, RunStatus, RunVerb, StepRecord,
+    StepState, TimelineEntry,
+};
 pub use target::{
-    ApprovalRecord, Claim, CreatedJob, HOME, LeftOut, PendingPrune, Target, TargetFields,
-    TargetStatus, target_name,
+    ApprovalRecord, Claim, CommittedRecord, CreatedJob, DeployRecord, HOME, LeftOut, PendingPrune,
+    Target, TargetFields, TargetStatus, target_name,
 };
 pub use webhook::{MissedChange, WebhookDelivery, WebhookProvider, WebhookSpec, WebhookStatus};

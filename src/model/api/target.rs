@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use crate::model::SourceName;
 use crate::model::limits::{
-    APPROVAL_OBJECTS_MAX, CLAIMS_MAX, JOBS_REMEMBERED_MAX, LEFT_OUT_LISTED_MAX,
-    PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
+    APPROVAL_OBJECTS_MAX, CLAIMS_MAX, COMMITTED_MAX, DEPLOY_COMPONENTS_MAX, JOBS_REMEMBERED_MAX,
+    LEFT_OUT_LISTED_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
+use crate::model::migration::{DeployAction, DeployComponent};
 
 /// The name of the cluster that the agent runs in.
 pub const HOME: &str = "home";
@@ -140,6 +141,61 @@ pub struct TargetStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = JOBS_REMEMBERED_MAX), extend("x-kubernetes-list-type" = "atomic"))]
     pub jobs: Vec<CreatedJob>,
+    /// What was committed of each component that has migrations: a deploy that differs from it makes them due.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = COMMITTED_MAX),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub components: Vec<CommittedRecord>,
+    /// How far the deploy as a whole is, where there are global migrations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deploy: Option<DeployRecord>,
+}
+
+/// What was committed of one component that has migrations.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommittedRecord {
+    /// The component, written `components/NAME` or `modules/NAME`.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// The digest of the deploy that was committed: applied, healthy, and its migrations done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub digest: Option<String>,
+    /// The version that was committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub version: Option<String>,
+    /// The deploy whose pre migrations are done and that is not committed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub begun: Option<String>,
+    /// What that deploy does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_as: Option<DeployAction>,
+}
+
+/// How far the deploy as a whole is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeployRecord {
+    /// The digest of the deploy whose global pre migrations are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub pre: Option<String>,
+    /// The digest of the deploy whose global post migrations are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub post: Option<String>,
+    /// What the deploy `pre` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<DeployAction>,
+    /// What it does with each component, until its global post migrations are done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = DEPLOY_COMPONENTS_MAX), extend("x-kubernetes-list-type" = "atomic"))]
+    pub components: Vec<DeployComponent>,
 }
 
 /// An object of this source that another one wants as well.

@@ -30,7 +30,7 @@ pub(in crate::plan) struct Pruning {
 pub(in crate::plan) fn prune<'a>(
     view: &View<'a>,
     differences: &[Difference<'a>],
-    waiting: &BTreeMap<&ComponentName, Hold>,
+    is_frozen: impl Fn(&ComponentName) -> bool,
 ) -> Pruning {
     let sorted = candidates::sort(view);
     let mut pruning = Pruning {
@@ -50,7 +50,7 @@ pub(in crate::plan) fn prune<'a>(
     let (frozen, candidates): (Vec<_>, Vec<_>) = sorted
         .candidates
         .into_iter()
-        .partition(|candidate| waiting.contains_key(&candidate.component));
+        .partition(|candidate| is_frozen(&candidate.component));
     pruning.frozen = frozen.into_iter().map(|it| it.component).collect();
     let (candidates, holds) = wait_for_replacements(differences, candidates);
     pruning.holds.extend(holds);

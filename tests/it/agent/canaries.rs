@@ -9,6 +9,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::support::canaries::{base64 as base64_of, inside_base64};
 use crate::support::http::get;
 use crate::support::world::{Agent, PASSWORD, World};
 
@@ -376,34 +377,6 @@ fn leaks(world: &World, told: &Told) -> String {
     leaks
 }
 
-/// What of a text is seen inside any base64 that holds it, wherever it begins.
-fn inside_base64(text: &str) -> Vec<String> {
-    let encoded = |shift: usize| {
-        let bytes = [vec![b'x'; shift], text.as_bytes().to_vec()].concat();
-        let all = base64_of(&bytes);
-        let whole = bytes.len() / 3 * 4;
-        // The first group is shared with what stands before, the last with what follows.
-        all[if shift == 0 { 0 } else { 4 }..whole].to_owned()
-    };
-    (0..3).map(encoded).collect()
-}
-
 fn base64(text: &str) -> String {
     base64_of(text.as_bytes())
-}
-
-fn base64_of(bytes: &[u8]) -> String {
-    match serde_json::to_value(ByteString(bytes.to_vec())).unwrap() {
-        Value::String(text) => text,
-        other => panic!("{other}"),
-    }
-}
-
-#[test]
-fn the_search_finds_a_text_in_clear_and_in_any_base64() {
-    for around in ["", "a", "ci", "abc"] {
-        let told = base64(&format!("{around}{PASSWORD}{around}"));
-        let forms = inside_base64(PASSWORD);
-        assert!(forms.iter().any(|form| told.contains(form)), "{told}");
-    }
 }

@@ -21,7 +21,7 @@ struct Cluster {
 
 impl Cluster {
     async fn new() -> Self {
-        let plane = ControlPlane::of_its_own();
+        let plane = ControlPlane::of_its_own("lifecycle");
         let client = plane.client().await;
         Self { plane, client }
     }
@@ -126,12 +126,11 @@ async fn installing_twice_writes_once(cluster: &Cluster) {
     let (code, out, err) = cluster.fairway(&arguments);
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.lines().all(|line| line.ends_with(" created")), "{out}");
-    assert_eq!(out.lines().count(), 16, "{out}");
-    assert!(err.contains("waiting for deployment/fairway"), "{err}");
+    assert_eq!(out.lines().count(), 17, "{out}");
     assert!(err.contains("fairway create secret git"), "{err}");
 
     let before = cluster.installed().await;
-    assert_eq!(before.len(), 11, "{before:?}");
+    assert_eq!(before.len(), 12, "{before:?}");
     let (code, out, err) = cluster.fairway(&["install", "--output", "json"]);
     assert_eq!(code, 0, "{err}");
     let lines: Vec<BTreeMap<String, String>> = serde_json::from_str(&out).unwrap();
@@ -241,7 +240,7 @@ async fn uninstalling_leaves_what_was_applied(cluster: &Cluster) {
     let (code, _, err) = cluster.fairway(&["uninstall", "--orphan"]);
     assert_eq!(code, 2);
     assert!(err.contains("say --yes"), "{err}");
-    assert_eq!(cluster.installed().await.len(), 11);
+    assert_eq!(cluster.installed().await.len(), 12);
 
     let (code, out, err) = cluster.fairway(&["uninstall", "--orphan", "--yes"]);
     assert_eq!(code, 0, "{out}{err}");

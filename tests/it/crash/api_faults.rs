@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 
 use super::history::Historian;
-use super::points::{Ending, undisturbed};
+use super::points::{Ending, Play, undisturbed};
 use super::stage;
 use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::{Fault, Rule};
@@ -53,7 +53,7 @@ fn troubles() -> Vec<(&'static str, Trouble)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fault_of_the_api_changes_nothing_but_the_time() {
     let begun = Instant::now();
-    let (_, wanted) = undisturbed().await;
+    let (_, wanted) = undisturbed(Play::Prune).await;
     let mut results = futures::stream::iter(troubles())
         .map(|(name, trouble)| async move {
             let begun = Instant::now();
@@ -120,7 +120,7 @@ async fn with(trouble: &Trouble) -> (usize, Ending) {
         restarts + kept_running(&world, &mut agent, stage::settled(&world, &commit)).await;
     let ending = Ending {
         scenery: stage::scenery(&world).await,
-        history: historian.end(),
+        history: historian.end().await,
     };
     (restarts, ending)
 }

@@ -11,5 +11,6 @@
 mod api_faults;
 mod approval;
 pub(crate) mod history;
+mod migrations;
 mod points;
 pub(crate) mod stage;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 
 use super::history::{Historian, History};
-use super::stage;
+use super::{migrations, stage};
 use crate::support::agent::signal;
 use crate::support::proxy::Seen;
 use crate::support::world::World;
@@ -25,6 +25,39 @@ enum Side {
     After,
 }
 
+/// What is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Play {
+    /// Objects come, change and go.
+    Prune,
+    /// Components with migrations, and global ones, are deployed.
+    Migrations,
+}
+
+impl Play {
+    async fn set(self, world: &World) {
+        match self {
+            Self::Prune => stage::set(world).await,
+            Self::Migrations => migrations::set(world).await,
+        }
+    }
+
+    fn act(self, world: &World) -> String {
+        match self {
+            Self::Prune => stage::act(world),
+            Self::Migrations => migrations::act(world),
+        }
+    }
+
+    async fn scenery(self, world: &World) -> String {
+        let scenery = stage::scenery(world).await;
+        match self {
+            Self::Prune => scenery,
+            Self::Migrations => format!("{scenery}\n{}", migrations::scenery(world).await),
+        }
+    }
+}
+
 /// How the play ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ending {
@@ -33,10 +66,10 @@ pub(super) struct Ending {
 }
 
 /// Plays undisturbed; returns the agent's requests from its start until all is settled, and the ending.
-pub(super) async fn undisturbed() -> (Vec<Seen>, Ending) {
+pub(super) async fn undisturbed(play: Play) -> (Vec<Seen>, Ending) {
     let world = World::new().await;
-    stage::set(&world).await;
-    let commit = stage::act(&world);
+    play.set(&world).await;
+    let commit = play.act(&world);
     let historian = Historian::start(&world).await;
     world.proxy.forget();
     let _agent = world.agent();
@@ -45,17 +78,17 @@ pub(super) async fn undisturbed() -> (Vec<Seen>, Ending) {
     (
         seen,
         Ending {
-            scenery: stage::scenery(&world).await,
-            history: historian.end(),
+            scenery: play.scenery(&world).await,
+            history: historian.end().await,
         },
     )
 }
 
 /// Plays with a crash at the given request; returns what the request was, if the agent came that far, and the ending.
-async fn with_crash(number: usize, side: Side) -> (Option<Seen>, Ending) {
+async fn with_crash(play: Play, number: usize, side: Side) -> (Option<Seen>, Ending) {
     let world = World::new().await;
-    stage::set(&world).await;
-    let commit = stage::act(&world);
+    play.set(&world).await;
+    let commit = play.act(&world);
     let historian = Historian::start(&world).await;
     let (process, died) = (
         Arc::new(AtomicU32::new(0)),
@@ -94,8 +127,8 @@ async fn with_crash(number: usize, side: Side) -> (Option<Seen>, Ending) {
     let _agent = world.agent();
     stage::settled(&world, &commit).await;
     let ending = Ending {
-        scenery: stage::scenery(&world).await,
-        history: historian.end(),
+        scenery: play.scenery(&world).await,
+        history: historian.end().await,
     };
     let at = at.lock().unwrap().clone();
     (at, ending)
@@ -134,7 +167,16 @@ fn representative(seen: &[Seen]) -> Vec<(usize, Side)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_agent_loses_nothing_and_repeats_nothing() {
-    let (seen, wanted) = undisturbed().await;
+    enumerate(Play::Prune, &["dropped", "dropped-too"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_agent_migrates_as_one_that_was_not() {
+    enumerate(Play::Migrations, &[]).await;
+}
+
+async fn enumerate(play: Play, deleted: &[&str]) {
+    let (seen, wanted) = undisturbed(play).await;
     assert_eq!(
         wanted
             .history
@@ -142,7 +184,7 @@ async fn a_killed_agent_loses_nothing_and_repeats_nothing() {
             .keys()
             .map(String::as_str)
             .collect::<Vec<_>>(),
-        ["dropped", "dropped-too"]
+        deleted
     );
     let all = crate::support::environment("FAIRWAY_CRASH_POINTS").as_deref() == Some("all");
     let points = if all {
@@ -152,7 +194,7 @@ async fn a_killed_agent_loses_nothing_and_repeats_nothing() {
     };
     let total = points.len();
     let mut results = futures::stream::iter(points)
-        .map(|(number, side)| async move { ((number, side), with_crash(number, side).await) })
+        .map(|(number, side)| async move { ((number, side), with_crash(play, number, side).await) })
         .buffer_unordered(SIDE_BY_SIDE);
     let mut tried = 0;
     while let Some(((number, side), (at, ending))) = results.next().await {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use fairway::desired::{Cache, Desired, evaluate};
 use fairway::model::{Digest, GroupKind, ObjectKey, Snapshot, names};
+use fairway::plan::hooks::{Committed, MigrationInput};
 use fairway::plan::{Deletion, Jobs, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
 use fairway::source::WorkingTree;
 use serde::{Deserialize, Serialize};
@@ -138,6 +139,10 @@ fn a_set_of_deletions_keeps_its_name_and_its_fingerprints() {
         takeover: &[],
         jobs: &Jobs::new(),
         templates: TemplateUse::NotAsked,
+        migrations: MigrationInput {
+            committed: &Committed::default(),
+            states: None,
+        },
     });
     let pending = plan.pending.unwrap();
     assert_eq!(pending.deletions.len(), 2);

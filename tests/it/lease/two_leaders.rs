@@ -59,7 +59,7 @@ async fn two_leaders_create_and_delete_each_object_once_and_come_to_rest() {
             "{writes:?}"
         );
     }
-    let history = historian.end();
+    let history = historian.end().await;
     let deleted: Vec<(&str, usize)> = history
         .deleted
         .iter()

@@ -100,6 +100,17 @@ async fn a_runtime_that_goes_keeps_what_it_has_and_is_no_longer_counted() {
             },
         )
         .await;
+    let target = world.until_runtime(&runtime, "Gone").await;
+    let (_, message) = ready(&target);
+    let name = format!("{}.one", world.name);
+    assert!(
+        message.contains(&format!("no Kyma {}/one", world.apps))
+            && message.ends_with(&format!(
+                "kubectl delete target --namespace {} {name}",
+                world.name
+            )),
+        "{message}"
+    );
     assert_eq!(world.catalog(&runtime, "ModuleReleaseMeta").await.len(), 5);
     // It comes back as it was, and what git has dropped meanwhile goes.
     world.set_version("1.41.2", "1.42.0");
@@ -108,7 +119,29 @@ async fn a_runtime_that_goes_keeps_what_it_has_and_is_no_longer_counted() {
     world
         .until_channel(&runtime, ("telemetry", "regular"), Some("1.42.0"))
         .await;
+    world.until_runtime(&runtime, "Synced").await;
     world.until_reason("Synced").await;
+}
+
+#[tokio::test]
+async fn a_runtime_that_goes_while_no_agent_runs_is_said_to_be_gone() {
+    let world = world().await;
+    let runtime = world.runtime("one", json!({}), json!([])).await;
+    let mut agent = world.agent_with(&["--allow-local-runtimes"]);
+    world.until_runtime(&runtime, "Synced").await;
+    world.until_reason("Synced").await;
+    agent.terminate();
+    world
+        .kyma("Kyma")
+        .delete("one", &DeleteParams::default())
+        .await
+        .unwrap();
+    let _agent = world.agent_with(&["--allow-local-runtimes"]);
+    let target = world.until_runtime(&runtime, "Gone").await;
+    assert!(
+        target.status.unwrap().cluster_uid.is_some(),
+        "which cluster it was stays known"
+    );
 }
 
 #[tokio::test]

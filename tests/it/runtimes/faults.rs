@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::line::State;
+use crate::support::proxy::{Fault, Rule};
 use crate::support::world::World;
 
 #[tokio::test]
@@ -58,4 +59,26 @@ async fn a_runtime_that_never_answers_holds_up_no_other() {
     );
     silent.line.set(State::Whole);
     world.until_runtime(&silent, "Synced").await;
+}
+
+#[tokio::test]
+async fn a_pass_whose_record_could_not_be_written_is_tried_again() {
+    let world = World::new().await;
+    world.publish_modules();
+    let runtime = world.runtime("one", json!({}), json!([])).await;
+    // The first write of the record, with all its attempts: nothing can have been applied before it, so no watch will ring.
+    let path = format!("targets/{}.one/status", world.name);
+    let fault = Rule::first(3, "PATCH", path, Fault::Status(500));
+    world.proxy.inject(fault);
+    let agent = world.agent_with(&["--allow-local-runtimes"]);
+    world
+        .declare(json!({"runtimes": {"catalog": "Sync", "tolerate": "0"}}))
+        .await;
+    world.until_runtime(&runtime, "Synced").await;
+    world.until_reason("Synced").await;
+    let log = agent.log();
+    assert!(
+        log.contains("a pass over the runtime has ended early"),
+        "{log}"
+    );
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::canaries;
+
 pub(crate) const FAIRWAY: &[&str] = &[env!("CARGO_BIN_EXE_fairway")];
 
 /// The agent as a process, killed when it is dropped.
@@ -48,7 +50,11 @@ impl Agent {
         // One that is killed and started again keeps its name, as a container in its pod does, and goes on at once.
         let named = arguments.contains(&"--identity");
         let identity: &[&str] = if named { &[] } else { &["--identity", "agent"] };
+        // Much is logged so that there is much to search; the whole dependency tree is logged where somebody asks for it.
+        let filter = super::environment("FAIRWAY_TEST_LOG");
+        let filter = filter.as_deref().unwrap_or("info,fairway=trace");
         let child = command(program)
+            .env("FAIRWAY_LOG", filter)
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args([
@@ -135,6 +141,9 @@ impl Drop for Agent {
         if std::thread::panicking() {
             let _ = writeln!(std::io::stderr(), "--- the agent's log ---\n{}", self.log());
         }
+        canaries::search("the agent's log", &self.log());
+        let audit = std::fs::read_to_string(&self.audit).unwrap_or_default();
+        canaries::search("the audit lines", &audit);
     }
 }
 

@@ -32,8 +32,8 @@ impl ControlPlane {
     }
 
     /// All parts, for what concerns the cluster as a whole, such as installing and uninstalling. One test has it.
-    pub(crate) fn of_its_own() -> Self {
-        Self::launch("all", "alone")
+    pub(crate) fn of_its_own(test: &str) -> Self {
+        Self::launch("all", test)
     }
 
     /// etcd and the API server for one test, which may stop and start them. They end with the process of the tests.
@@ -196,7 +196,7 @@ impl ControlPlane {
 
 /// Returns the binary that holds all parts, built where it is not there yet.
 #[expect(clippy::disallowed_methods, reason = "the build is a script")]
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
     let built = Command::new(&build)
         .output()

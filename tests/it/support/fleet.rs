@@ -11,8 +11,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
+use super::canaries;
 use super::line::Line;
-use super::world::World;
+use super::world::{World, ready_among};
 
 /// One runtime.
 pub(crate) struct Runtime {
@@ -97,6 +98,8 @@ impl World {
     /// Returns a kubeconfig that leads through the runtime's line.
     pub(crate) fn kubeconfig_of(&self, runtime: &Runtime) -> String {
         let mut config = admin(self.plane.kubeconfig());
+        let key = config["users"][0]["user"]["client-key-data"].as_str();
+        canaries::register(&key.expect("the administrator has a key")[..200]);
         config["clusters"][0]["cluster"]["server"] =
             json!(format!("https://{}", runtime.line.address()));
         config.to_string()
@@ -183,15 +186,9 @@ impl World {
 
 /// Returns reason and message of `Ready`.
 pub(crate) fn ready(target: &Target) -> (String, String) {
-    let conditions = target
-        .status
-        .as_ref()
-        .map(|status| status.conditions.clone());
-    let found = conditions
-        .unwrap_or_default()
-        .into_iter()
-        .find(|one| one.type_ == "Ready");
-    found.map_or_else(Default::default, |one| (one.reason, one.message))
+    let status = target.status.as_ref();
+    let (_, reason, message) = ready_among(status.map(|status| status.conditions.as_slice()));
+    (reason, message)
 }
 
 fn admin(kubeconfig: &Path) -> Value {

@@ -1,12 +1,14 @@
 //! What tests share: one file per helper.
 
 pub(crate) mod agent;
+pub(crate) mod canaries;
 pub(crate) mod control_plane;
 pub(crate) mod desired;
 pub(crate) mod fleet;
 pub(crate) mod git_server;
 pub(crate) mod http;
 pub(crate) mod line;
+pub(crate) mod messages;
 pub(crate) mod proxy;
 pub(crate) mod repository;
 pub(crate) mod watch;

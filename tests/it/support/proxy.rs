@@ -2,6 +2,7 @@
 //!
 //! It forwards what it gets, the header Authorization included, and streams answers through, watches as well.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::canaries;
 use super::control_plane::ControlPlane;
+use super::messages;
 
 /// What goes wrong with a request.
 #[derive(Debug, Clone)]
@@ -127,6 +130,10 @@ struct State {
     before: Option<Hook>,
     after: Option<Hook>,
     connections: CancellationToken,
+    /// Secrets that were sent to where they do not belong.
+    told: Vec<String>,
+    /// Conditions that the reference does not show.
+    unknown: BTreeSet<String>,
 }
 
 /// The proxy; it stops when it is dropped.
@@ -140,6 +147,18 @@ pub(crate) struct Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.cancel();
+        if !std::thread::panicking() {
+            let state = self.state.lock().unwrap();
+            let (told, unknown) = (&state.told, &state.unknown);
+            assert!(
+                told.is_empty(),
+                "a secret is told to the API server: {told:#?}"
+            );
+            assert!(
+                unknown.is_empty(),
+                "the reference does not show these conditions; `make messages`: {unknown:#?}"
+            );
+        }
     }
 }
 
@@ -291,7 +310,9 @@ async fn token(plane: &ControlPlane, namespace: &str, account: &str) -> String {
         .create_token_request(account, &PostParams::default(), &request)
         .await
         .unwrap();
-    answer.status.unwrap().token
+    let token = answer.status.unwrap().token;
+    canaries::register(&token);
+    token
 }
 
 async fn serve(listener: TcpListener, upstream: kube::Client, state: Arc<Mutex<State>>) {
@@ -338,7 +359,7 @@ async fn answer(
         Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
         Some(Fault::ResetAfter | Fault::Truncated) | None => {}
     }
-    let forwarded = forward(request, &upstream).await?;
+    let forwarded = forward(request, (&seen, &state), &upstream).await?;
     if after.is_some_and(|hook| !hook(number, &seen)) {
         return Err(io::ErrorKind::ConnectionReset.into());
     }
@@ -351,6 +372,7 @@ async fn answer(
 
 async fn forward(
     request: Request<Incoming>,
+    (seen, state): (&Seen, &Mutex<State>),
     upstream: &kube::Client,
 ) -> Result<Response<Body>, io::Error> {
     let (mut parts, body) = request.into_parts();
@@ -358,6 +380,15 @@ async fn forward(
     let body = axum::body::to_bytes(Body::new(body), usize::MAX)
         .await
         .map_err(io::Error::other)?;
+    if let Some(unknown) = messages::note(&seen.path, &body) {
+        state.lock().unwrap().unknown.insert(unknown);
+    }
+    // A Secret may hold what it holds. Statuses, Events, records and everything else may not.
+    let text = String::from_utf8_lossy(&body);
+    if let Some(found) = canaries::told(&text).filter(|_| !seen.path.contains("/secrets")) {
+        let place = format!("{} {}: {found}", seen.verb, seen.path);
+        state.lock().unwrap().told.push(place);
+    }
     let request = Request::from_parts(parts, kube::client::Body::from(body));
     let answer = upstream.send(request).await.map_err(io::Error::other)?;
     Ok(answer.map(Body::new))

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fairway::model::api::{ReleaseSource, Target};
+use fairway::model::api::{
+    Condition as StatusCondition, ConditionType, ReleaseSource, Target, find,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -14,6 +16,7 @@ use tempfile::TempDir;
 
 pub(crate) use super::agent::Agent;
 use super::agent::{FAIRWAY, command};
+use super::canaries;
 use super::control_plane::ControlPlane;
 use super::git_server::{GitServer, SignIn};
 use super::proxy::Proxy;
@@ -54,9 +57,14 @@ impl World {
 
     /// Makes a world on a control plane.
     pub(crate) async fn on(plane: &'static ControlPlane) -> Self {
-        let client = plane.client().await;
         let (name, apps) = (plane.namespace().await, plane.namespace().await);
         install(plane, &name, &apps).await;
+        Self::beside(plane, name, apps).await
+    }
+
+    /// Makes a world where everything is installed already, in namespaces that are there.
+    pub(crate) async fn beside(plane: &'static ControlPlane, name: String, apps: String) -> Self {
+        let client = plane.client().await;
         let directory = tempfile::tempdir().expect("there is room for a directory");
         let server = GitServer::start(SignIn::Password(PASSWORD));
         let repository = Repository::create(&directory.path().join("modules"));
@@ -304,6 +312,9 @@ impl World {
             .output()
             .expect("the binary is built");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let place = format!("fairway {arguments:?}");
+        canaries::search(&place, &text(&output.stdout));
+        canaries::search(&place, &text(&output.stderr));
         (
             output.status.code().unwrap_or(-1),
             text(&output.stdout),
@@ -326,16 +337,16 @@ impl World {
 
 /// Returns status, reason and message of `Ready`.
 pub(crate) fn ready(source: &ReleaseSource) -> (String, String, String) {
-    let conditions = source
-        .status
-        .as_ref()
-        .map(|status| status.conditions.clone());
-    let found = conditions
-        .unwrap_or_default()
-        .into_iter()
-        .find(|one| one.type_ == "Ready");
-    found.map_or_else(Default::default, |one| {
-        (format!("{:?}", one.status), one.reason, one.message)
+    let status = source.status.as_ref();
+    ready_among(status.map(|status| status.conditions.as_slice()))
+}
+
+/// Returns status, reason and message of `Ready` among conditions; empty words where it is not there.
+pub(crate) fn ready_among(conditions: Option<&[StatusCondition]>) -> (String, String, String) {
+    let ready = find(conditions.unwrap_or_default(), ConditionType::Ready);
+    ready.map_or_else(Default::default, |one| {
+        let status = format!("{:?}", one.status);
+        (status, one.reason.clone(), one.message.clone())
     })
 }
 

@@ -1,5 +1,7 @@
 //! Every diagnostic code of this stage, each with the exact place.
 
+mod migrations;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -117,8 +119,8 @@ fn files() -> Vec<Case> {
         ),
         alone(
             Code::KindUnknown,
-            "migrations are not read yet",
-            good().file("migrations/a.yaml", ""),
+            "operations are not read yet",
+            good().file("operations/a.yaml", ""),
         ),
         alone(
             Code::KindUnknown,
@@ -415,10 +417,17 @@ fn changes() -> Vec<Case> {
 }
 
 fn cases() -> Vec<Case> {
-    [files(), objects(), components(), modules(), changes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        files(),
+        objects(),
+        components(),
+        modules(),
+        migrations::cases(),
+        changes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn today() -> jiff::civil::Date {

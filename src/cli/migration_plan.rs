@@ -1,0 +1,235 @@
+//! `fairway migration plan`: what each migration would decide on a cluster now, and why. It only reads.
+
+use std::io::Write;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::arguments::OutputFormat;
+use super::connection::{connect, home_namespace, runtime};
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::repository::{RepositoryArguments, warn_about};
+use super::terminal::printable;
+use crate::agent::{Record, clock};
+use crate::desired::Desired;
+use crate::expression::Bindings;
+use crate::model::ComponentName;
+use crate::model::api::{Evidence, RunSpec};
+use crate::model::migration::{
+    Decision, DeployAction, DeployComponent, HookPhase, Lookup, Migration,
+};
+use crate::plan::hooks::Committed;
+use crate::runs::memory::Selector;
+use crate::runs::{ClusterEffects, Driver, Judgement, LookupCache, ProcessClock};
+
+/// The arguments of `fairway migration plan`.
+#[derive(Debug, Args)]
+pub(super) struct PlanArguments {
+    #[command(flatten)]
+    repository: RepositoryArguments,
+}
+
+/// What one migration would decide.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    migration: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<String>,
+    phase: HookPhase,
+    decision: Decision,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runbook: Option<String>,
+    took_milliseconds: u128,
+    evidence: Vec<Evidence>,
+}
+
+/// Judges every migration as if what it belongs to were deployed now; which of them a deploy comes by, `fairway plan` says.
+pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Exit, Failure> {
+    crate::source::initialize()?;
+    let repository = &arguments.repository;
+    let desired = repository.evaluate(&repository.working_tree()?);
+    warn_about(&desired, context)?;
+    let rows = runtime()?.block_on(judge(arguments, &desired, context))?;
+    if context.output == OutputFormat::Text {
+        for row in &rows {
+            draw(row, context)?;
+        }
+    } else {
+        context.write_value(&rows)?;
+    }
+    Ok(Exit::Ok)
+}
+
+async fn judge(
+    arguments: &PlanArguments,
+    desired: &Desired,
+    context: &Context,
+) -> Result<Vec<Row>, Failure> {
+    let (cluster, of_context) = connect(&context.cluster).await?;
+    let namespace = home_namespace(&context.cluster, &of_context);
+    let source = &arguments.repository.source;
+    let committed = match Record::load(&cluster, &namespace, source).await {
+        Ok(record) => record.committed(),
+        Err(_) => Committed::default(),
+    };
+    let effects = ClusterEffects::new(cluster, namespace.as_str());
+    let driver = Driver::new(effects, (), ProcessClock::new(clock::now), "");
+    // Each distinct lookup is one request, whoever names it.
+    let lookups = LookupCache::new();
+    let mut rows = Vec::new();
+    for migration in &desired.migrations {
+        let components: Vec<Option<&ComponentName>> = if migration.is_global() {
+            vec![None]
+        } else {
+            migration.components.iter().map(Some).collect()
+        };
+        for component in components {
+            let spec = spec(arguments, desired, &committed, migration, component);
+            let judgement = driver.judge(&spec, &lookups).await;
+            rows.push(row(&spec, judgement));
+        }
+    }
+    Ok(rows)
+}
+
+fn row(spec: &RunSpec, judgement: Judgement) -> Row {
+    Row {
+        migration: spec.migration.clone(),
+        component: spec.component.clone(),
+        phase: spec.phase,
+        decision: judgement.decision,
+        message: judgement.message,
+        runbook: judgement.runbook,
+        took_milliseconds: judgement.took.as_millis(),
+        evidence: judgement.evidence,
+    }
+}
+
+/// Returns what a run would be of.
+fn spec(
+    arguments: &PlanArguments,
+    desired: &Desired,
+    committed: &Committed,
+    migration: &Migration,
+    component: Option<&ComponentName>,
+) -> RunSpec {
+    let processed = component.map(|name| processed(desired, committed, name));
+    RunSpec {
+        source: arguments.repository.source.to_string(),
+        cluster: "home".to_owned(),
+        cluster_uid: String::new(),
+        migration: migration.name.clone(),
+        component: component.map(ToString::to_string),
+        phase: migration.spec.bind.phase,
+        action: processed.as_ref().map(|it| it.action),
+        from: processed.as_ref().and_then(|it| it.from.clone()),
+        to: processed.as_ref().and_then(|it| it.to.clone()),
+        release: desired.settings.release.clone(),
+        revision: desired.revision.to_string(),
+        author: String::new(),
+        place: migration.place.to_string(),
+        deploy: String::new(),
+        definition_digest: migration.digest.to_string(),
+        definition: migration.spec.clone(),
+        desired: migration
+            .spec
+            .lookups
+            .iter()
+            .map(|(name, lookup)| (name.clone(), wanted(desired, lookup)))
+            .collect(),
+        components: desired
+            .components
+            .keys()
+            .map(|name| self::processed(desired, committed, name))
+            .collect(),
+        http_hosts: desired.settings.http_hosts.clone(),
+    }
+}
+
+fn processed(desired: &Desired, committed: &Committed, name: &ComponentName) -> DeployComponent {
+    let before = committed.components.get(name);
+    DeployComponent {
+        name: name.to_string(),
+        from: before.and_then(|it| it.version.clone()),
+        to: desired
+            .components
+            .get(name)
+            .and_then(|it| it.version.clone()),
+        action: if before.is_some_and(|it| it.digest.is_some()) {
+            DeployAction::Upgrade
+        } else {
+            DeployAction::Install
+        },
+    }
+}
+
+/// Returns what this revision would apply for a lookup.
+fn wanted(desired: &Desired, lookup: &Lookup) -> Value {
+    let group = lookup
+        .api_version
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    let selector = Selector::parse(lookup.selector.as_deref().unwrap_or_default());
+    let mut found = desired
+        .objects()
+        .filter(|object| {
+            let key = &object.key;
+            key.kind.kind == lookup.kind
+                && key.kind.group == group
+                && (lookup.namespace.is_none() || key.namespace == lookup.namespace)
+                && lookup.name.as_ref().is_none_or(|name| key.name == *name)
+                && selector.as_ref().is_ok_and(|it| it.matches(&object.body))
+        })
+        .map(|object| {
+            let mut body = object.body.as_ref().clone();
+            Bindings::redact(&mut body);
+            body
+        });
+    if lookup.list {
+        Value::Array(found.collect())
+    } else {
+        found.next().unwrap_or(Value::Null)
+    }
+}
+
+/// Writes one line for a migration, and below it what the decision rests on.
+fn draw(row: &Row, context: &mut Context) -> Result<(), Failure> {
+    let place = row.component.as_deref().unwrap_or("global");
+    writeln!(
+        context.out,
+        "{:<9} {} ({} of {}, {} ms)",
+        row.decision.to_string(),
+        printable(&row.migration),
+        row.phase.as_str(),
+        printable(place),
+        row.took_milliseconds
+    )?;
+    for line in row.message.lines() {
+        writeln!(context.out, "          {}", printable(line))?;
+    }
+    if let Some(runbook) = &row.runbook {
+        writeln!(context.out, "          see {}", printable(runbook))?;
+    }
+    for evidence in &row.evidence {
+        writeln!(
+            context.out,
+            "          {} is {}",
+            printable(&evidence.about),
+            printable(&evidence.result)
+        )?;
+        for (path, value) in &evidence.values {
+            writeln!(
+                context.out,
+                "            {} = {}",
+                printable(path),
+                printable(&crate::runs::trial::shown(value))
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The driver over a world in memory, in virtual time. Tests are named by the cases of the acceptance list.
+
+mod commands;
+mod crash;
+mod faults;
+mod guards;
+mod kills;
+mod kit;
+mod records;
+mod steps;
+mod time;
+mod undoing;
+
+pub(in crate::runs) use kit::spec;

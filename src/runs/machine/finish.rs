@@ -1,0 +1,188 @@
+//! How runs end, and how one begins anew.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::Machine;
+use crate::model::api::{Run, RunPhase, RunStatus, StepState};
+use crate::model::limits;
+
+/// Returns the status of a run whose record decides and was lost: nothing is done until a person has said whether it ever was.
+pub fn lost_record(name: &str, now: Timestamp) -> RunStatus {
+    RunStatus {
+        phase: RunPhase::Manual,
+        reason: "RecordLost".to_owned(),
+        message: format!(
+            "the record of this migration was lost, and nothing else tells whether it ever ran here; look, and say what you have seen: fairway run resolve {name} done|again|fail --reason '…'"
+        ),
+        since: Some(Time(now)),
+        ..RunStatus::default()
+    }
+}
+
+/// Returns whether a run may be superseded: it is not over, and no effect of it is under way.
+pub fn can_be_superseded(run: &Run) -> bool {
+    let status = run.status.clone().unwrap_or_default();
+    let machine = Machine::new("", &run.spec, status, Timestamp::UNIX_EPOCH);
+    let status = machine.status();
+    !status.phase.is_over()
+        && status.phase != RunPhase::Cancelling
+        && !status.undoing
+        && machine.in_flight().is_none()
+}
+
+/// Returns whether a run has effects that its `undo` could take back and has not: it is never trimmed then.
+pub fn has_open_undo(run: &Run) -> bool {
+    let Some(status) = &run.status else {
+        return false;
+    };
+    let has_effects = status
+        .steps
+        .iter()
+        .any(|record| record.state == StepState::Done);
+    let is_undone = status.undoing && status.phase == RunPhase::Succeeded;
+    !run.spec.definition.undo.is_empty() && has_effects && !is_undone
+}
+
+// === impl Machine ===
+
+impl Machine<'_> {
+    /// Ends the run.
+    pub(super) fn end(&mut self, phase: RunPhase, reason: &str, message: impl Into<String>) {
+        self.enter(phase, reason, message);
+        self.status.ended_at = Some(self.time());
+        self.status.current_step = None;
+    }
+
+    /// Ends the run as failed, with the way out; one that is being cancelled ends as cancelled, once nothing is under way.
+    pub(super) fn end_failed(&mut self, reason: &str, message: &str) {
+        if self.status.phase == RunPhase::Cancelling {
+            return;
+        }
+        let name = self.name;
+        let message = format!("{message}; to try again: fairway run retry {name} --reason '…'");
+        self.end(RunPhase::Failed, reason, message);
+    }
+
+    /// Ends a cancelled run. What has not ended within the grace stays as it is in the record, and the message says so.
+    pub fn end_cancel(&mut self) {
+        let done = self
+            .records()
+            .iter()
+            .filter(|record| record.state == StepState::Done && record.item.is_none())
+            .count();
+        let left = self
+            .in_flight()
+            .map(|record| format!("; {} was still under way", super::steps::label(record)));
+        let message = format!(
+            "{}; {done} of {} steps were done{}",
+            self.status.message,
+            self.course().len(),
+            left.unwrap_or_default()
+        );
+        self.note("cancelled");
+        self.end(RunPhase::Cancelled, "Cancelled", message);
+    }
+
+    /// Ends a run that has had no effect yet, since another takes its place.
+    ///
+    /// # Errors
+    ///
+    /// When a step is under way or the run is over: it ends as it began.
+    pub fn supersede(&mut self, why: &str) -> Result<(), String> {
+        if self.status.phase.is_over() {
+            return Err(format!("run {} is over", self.name));
+        }
+        if let Some(record) = self.in_flight() {
+            let step = super::steps::label(record);
+            return Err(format!("{step} of run {} is under way", self.name));
+        }
+        self.note(format!("superseded: {why}"));
+        self.end(RunPhase::Superseded, "Superseded", why);
+        Ok(())
+    }
+
+    /// Begins a run anew that has failed or was cancelled: steps that are done stay done, what has failed gets new attempts and new
+    /// time, and the guard is asked first. Where every step was done and the guard still wants more, all of them begin anew.
+    pub fn begin_round(&mut self) {
+        let from_the_start = self.status.reason == "NotDone" || self.status.reason == "Resolved";
+        let status = &mut self.status;
+        status.rounds += 1;
+        status.active_milliseconds = 0;
+        status.open_proofs = 0;
+        status.unknown_guards = 0;
+        status.ended_at = None;
+        let undoing = status.undoing;
+        let records = if undoing {
+            &mut status.undone
+        } else {
+            &mut status.steps
+        };
+        if from_the_start {
+            // Names of Jobs come from run, step and attempt: attempts count on.
+            for record in records.iter_mut() {
+                record.state = StepState::Waiting;
+                record.progress.clear();
+            }
+        }
+        records.retain(|record| {
+            record.state != StepState::Skipped && !(record.item.is_none() && record.attempts == 0)
+        });
+        for record in records.iter_mut() {
+            // One that may be under way keeps its state: what became of it is found out first.
+            if !matches!(record.state, StepState::Done | StepState::Running) {
+                record.state = StepState::Waiting;
+                record.retrying = true;
+            }
+            record.next_at = None;
+            record.ended_at = record
+                .ended_at
+                .take()
+                .filter(|_| record.state == StepState::Done);
+            record.free_attempts = record.attempts;
+            record.restarts = 0;
+            record.failures = 0;
+            record.attempt_milliseconds = 0;
+        }
+        let phase = if undoing {
+            RunPhase::Running
+        } else {
+            RunPhase::Pending
+        };
+        self.enter(phase, "", "");
+    }
+
+    /// Begins to take back what the run has done.
+    ///
+    /// # Errors
+    ///
+    /// When it is not over, or there is nothing to take back.
+    pub fn begin_undo(&mut self, why: &str) -> Result<(), String> {
+        if self.spec.definition.undo.is_empty() {
+            return Err(format!("migration {} has no `undo`", self.spec.migration));
+        }
+        if !self.status.phase.is_over() {
+            return Err(format!("run {} is not over", self.name));
+        }
+        self.status.undoing = true;
+        self.status.active_milliseconds = 0;
+        self.status.ended_at = None;
+        self.note(format!("taking it back: {why}"));
+        self.enter(RunPhase::Running, "Undoing", "");
+        Ok(())
+    }
+
+    /// Ends a run whose effects were taken back, with what was left since somebody has changed it.
+    pub fn end_undo(&mut self) {
+        let left: Vec<String> = self
+            .status
+            .undone
+            .iter()
+            .filter(|record| record.state == StepState::Skipped && !record.message.is_empty())
+            .map(|record| format!("{}: {}", super::steps::label(record), record.message))
+            .take(limits::STEPS_MAX)
+            .collect();
+        self.note("taken back");
+        self.end(RunPhase::Succeeded, "Undone", left.join("; "));
+    }
+}

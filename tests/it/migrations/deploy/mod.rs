@@ -1,0 +1,6 @@
+//! Migrations around a deploy, by the agent as a process under the shipped rights: the acceptance cases of the engine, by their
+//! names.
+
+mod cases;
+pub(crate) mod stage;
+mod thin;
