@@ -4,7 +4,6 @@ use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::arguments::OutputFormat;
 use super::connection::{connect, home_namespace, runtime};
@@ -14,14 +13,10 @@ use super::repository::{RepositoryArguments, warn_about};
 use super::terminal::printable;
 use crate::agent::{Record, clock};
 use crate::desired::Desired;
-use crate::expression::Bindings;
 use crate::model::ComponentName;
 use crate::model::api::{Evidence, RunSpec};
-use crate::model::migration::{
-    Decision, DeployAction, DeployComponent, HookPhase, Lookup, Migration,
-};
-use crate::plan::hooks::Committed;
-use crate::runs::memory::Selector;
+use crate::model::migration::{Decision, DeployAction, DeployComponent, HookPhase, Migration};
+use crate::plan::hooks::{Committed, desired_values};
 use crate::runs::{ClusterEffects, Driver, Judgement, LookupCache, ProcessClock};
 
 /// The arguments of `fairway migration plan`.
@@ -73,10 +68,10 @@ async fn judge(
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
     let source = &arguments.repository.source;
-    let committed = match Record::load(&cluster, &namespace, source).await {
-        Ok(record) => record.committed(),
-        Err(_) => Committed::default(),
-    };
+    let record = Record::load(&cluster, &namespace, source)
+        .await
+        .map_err(Failure::of)?;
+    let committed = record.committed();
     let effects = ClusterEffects::new(cluster, namespace.as_str());
     let driver = Driver::new(effects, (), ProcessClock::new(clock::now), "");
     // Each distinct lookup is one request, whoever names it.
@@ -136,12 +131,7 @@ fn spec(
         deploy: String::new(),
         definition_digest: migration.digest.to_string(),
         definition: migration.spec.clone(),
-        desired: migration
-            .spec
-            .lookups
-            .iter()
-            .map(|(name, lookup)| (name.clone(), wanted(desired, lookup)))
-            .collect(),
+        desired: desired_values(desired, migration),
         components: desired
             .components
             .keys()
@@ -165,35 +155,6 @@ fn processed(desired: &Desired, committed: &Committed, name: &ComponentName) -> 
         } else {
             DeployAction::Install
         },
-    }
-}
-
-/// Returns what this revision would apply for a lookup.
-fn wanted(desired: &Desired, lookup: &Lookup) -> Value {
-    let group = lookup
-        .api_version
-        .split_once('/')
-        .map_or("", |(group, _)| group);
-    let selector = Selector::parse(lookup.selector.as_deref().unwrap_or_default());
-    let mut found = desired
-        .objects()
-        .filter(|object| {
-            let key = &object.key;
-            key.kind.kind == lookup.kind
-                && key.kind.group == group
-                && (lookup.namespace.is_none() || key.namespace == lookup.namespace)
-                && lookup.name.as_ref().is_none_or(|name| key.name == *name)
-                && selector.as_ref().is_ok_and(|it| it.matches(&object.body))
-        })
-        .map(|object| {
-            let mut body = object.body.as_ref().clone();
-            Bindings::redact(&mut body);
-            body
-        });
-    if lookup.list {
-        Value::Array(found.collect())
-    } else {
-        found.next().unwrap_or(Value::Null)
     }
 }
 

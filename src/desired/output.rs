@@ -42,8 +42,8 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// Returns what a source wants that a person has deleted: nothing, and that is no mistake of a repository.
-    pub fn withdrawn(revision: Revision) -> Self {
+    /// Returns what an empty repository wants.
+    pub fn nothing(revision: Revision) -> Self {
         Self {
             revision,
             settings: RepositorySettings::default(),
@@ -55,7 +55,15 @@ impl Desired {
             held_migrations: Vec::new(),
             diagnostics: Vec::new(),
             diagnostics_omitted: 0,
+            withdrawn: false,
+        }
+    }
+
+    /// Returns what a source wants that a person has deleted: nothing, and that is no mistake of a repository.
+    pub fn withdrawn(revision: Revision) -> Self {
+        Self {
             withdrawn: true,
+            ..Self::nothing(revision)
         }
     }
 

@@ -74,10 +74,7 @@ pub fn render(published: &Published, kyma: &Kyma, namespace: &str) -> RuntimeCat
         namespace,
         catalog: RuntimeCatalog {
             desired: Desired {
-                revision: home.revision.clone(),
                 settings: home.settings.clone(),
-                components: BTreeMap::new(),
-                held: BTreeMap::new(),
                 unread: home
                     .unread
                     .iter()
@@ -85,11 +82,7 @@ pub fn render(published: &Published, kyma: &Kyma, namespace: &str) -> RuntimeCat
                     .cloned()
                     .collect(),
                 catalog: home.catalog.clone(),
-                migrations: Vec::new(),
-                held_migrations: Vec::new(),
-                diagnostics: Vec::new(),
-                diagnostics_omitted: 0,
-                withdrawn: false,
+                ..Desired::nothing(home.revision.clone())
             },
             home_digests: BTreeMap::new(),
             left_out: Vec::new(),

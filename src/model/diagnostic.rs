@@ -201,7 +201,7 @@ codes! {
     /// that needs it: `fairway migration retire FILE` leaves a guard that blocks where a cluster has skipped it, and the file
     /// may be deleted as well.
     MigrationLifecycle = "migration-lifecycle",
-    /// A migration was deleted or retired while a version below its `removeIn` is still offered.
+    /// A migration was deleted while a version below its `removeIn` is still offered.
     ///
     /// A cluster that installs or passes through that version would go without it. Checked against another revision
     /// (`fairway validate --base`).

@@ -12,6 +12,7 @@ pub mod migration;
 pub mod names;
 pub mod object;
 pub mod place;
+pub mod selector;
 pub mod served;
 pub mod snapshot;
 pub mod version;
@@ -25,6 +26,7 @@ pub use ident::{
 };
 pub use object::DesiredObject;
 pub use place::Place;
+pub use selector::Selector;
 pub use served::{Scope, ServedKind};
 pub use snapshot::{BlobError, BlobId, BlobStore, EntryKind, FileEntry, Snapshot};
 pub use version::{ModuleVersion, VersionError};

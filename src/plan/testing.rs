@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::desired::{Desired, RepositorySettings, Unread};
+use crate::desired::{Desired, Unread};
 use crate::model::{
     ComponentName, DesiredObject, Digest, GroupKind, Hold, HoldReason, ObjectKey, Place, Revision,
     Scope, ServedKind, SourceName, names,
@@ -112,19 +112,8 @@ pub(super) fn release(channels: &[(&str, &str)]) -> Arc<DesiredObject> {
 }
 
 pub(super) fn desired(objects: impl IntoIterator<Item = Arc<DesiredObject>>) -> Desired {
-    let mut desired = Desired {
-        revision: Revision::commit("main", "0123456789012345678901234567890123456789"),
-        settings: RepositorySettings::default(),
-        components: BTreeMap::new(),
-        catalog: crate::desired::Catalog::default(),
-        diagnostics_omitted: 0,
-        withdrawn: false,
-        held: BTreeMap::new(),
-        unread: Vec::new(),
-        migrations: Vec::new(),
-        held_migrations: Vec::new(),
-        diagnostics: Vec::new(),
-    };
+    let revision = Revision::commit("main", "0123456789012345678901234567890123456789");
+    let mut desired = Desired::nothing(revision);
     for object in objects {
         let component = desired.components.entry(object.component.clone());
         component.or_default().objects.push(object);

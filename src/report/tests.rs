@@ -1,12 +1,10 @@
 mod outside;
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use rstest::rstest;
 
 use super::*;
-use crate::desired::{Catalog, Desired, RepositorySettings, Unread};
+use crate::desired::{Desired, Unread};
 use crate::model::api::{
     Claim, ConditionStatus, ConditionType as Type, ReleaseSourceStatus, TargetStatus, find,
     status_differs,
@@ -45,19 +43,7 @@ impl Pass {
                 subject: "Move telemetry".to_owned(),
                 time: 990,
             },
-            desired: Desired {
-                revision: revision.clone(),
-                settings: RepositorySettings::default(),
-                components: BTreeMap::new(),
-                held: BTreeMap::new(),
-                unread: Vec::new(),
-                catalog: Catalog::default(),
-                migrations: Vec::new(),
-                held_migrations: Vec::new(),
-                diagnostics: Vec::new(),
-                diagnostics_omitted: 0,
-                withdrawn: false,
-            },
+            desired: Desired::nothing(revision.clone()),
             plan: Plan {
                 kept: Vec::new(),
                 identity: Digest::of_parts(["plan"]),

@@ -28,5 +28,5 @@ pub use effects::{
 };
 pub use guard::{Proof, Verdict, decide, guard_expressions, prove};
 pub use lookups::{LookupCache, Scene, Surroundings, lookups_named};
-pub use record::{ClusterRuns, RunHistory, command_of};
+pub use record::{ClusterRuns, RunHistory};
 pub use store::{RunStore, StoreError};

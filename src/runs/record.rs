@@ -11,17 +11,10 @@ use kube::ResourceExt as _;
 use super::machine::has_open_undo;
 use super::store::{RunStore, StoreError};
 use crate::cluster::{Cluster, ClusterError};
-use crate::model::api::{Run, RunCommand, RunStatus};
+use crate::model::api::{Run, RunStatus};
 use crate::model::migration::RunPolicy;
-use crate::model::names::{ANNOTATION_COMMAND, GROUP};
+use crate::model::names::GROUP;
 use crate::model::{GroupKind, ObjectKey, limits};
-
-/// Returns what a person wants of a run, as its annotation says. What cannot be read is no wish: it was not written by
-/// `fairway run`.
-pub fn command_of(run: &Run) -> Option<RunCommand> {
-    let annotations = run.metadata.annotations.as_ref()?;
-    serde_json::from_str(annotations.get(ANNOTATION_COMMAND)?).ok()
-}
 
 /// The records of runs on one cluster.
 #[derive(Clone)]
@@ -177,7 +170,8 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
-    use crate::model::api::{RunPhase, StepRecord, StepState};
+    use crate::model::api::{RunCommand, RunPhase, StepRecord, StepState};
+    use crate::model::names::ANNOTATION_COMMAND;
     use crate::runs::driver::spec_of_a_test as spec;
 
     fn over(name: &str, days_ago: i64, phase: RunPhase) -> Run {
@@ -248,13 +242,13 @@ mod tests {
     #[test]
     fn a_wish_is_read_from_the_annotation() {
         let mut run = over("a", 1, RunPhase::Failed);
-        assert_eq!(command_of(&run), None);
+        assert_eq!(RunCommand::wished(&run), None);
         let wish = r#"{"verb":"retry","by":"anna","reason":"mended","at":"2026-05-31T00:00:00Z"}"#;
         let annotations = run.metadata.annotations.get_or_insert_default();
         annotations.insert(ANNOTATION_COMMAND.to_owned(), wish.to_owned());
-        assert_eq!(command_of(&run).unwrap().reason, "mended");
+        assert_eq!(RunCommand::wished(&run).unwrap().reason, "mended");
         let annotations = run.metadata.annotations.get_or_insert_default();
         annotations.insert(ANNOTATION_COMMAND.to_owned(), "now!".to_owned());
-        assert_eq!(command_of(&run), None);
+        assert_eq!(RunCommand::wished(&run), None);
     }
 }

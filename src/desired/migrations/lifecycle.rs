@@ -144,19 +144,17 @@ impl Desired {
     }
 }
 
-/// Judges migrations that one revision has and the next has not any more, or only their guard.
+/// Judges migrations that one revision has and the next has not any more. One that is only retired is judged by itself.
 pub(in crate::desired) fn judge_removed(base: &Desired, head: &Desired) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for old in &base.migrations {
         if old.spec.steps.is_empty() {
             continue;
         }
-        let held = head
-            .held_migrations
-            .iter()
-            .any(|it| it.name == old.name || it.place.file == old.place.file);
-        let new = head.migrations.iter().find(|it| it.name == old.name);
-        if held || new.is_some_and(|new| !new.spec.steps.is_empty()) {
+        let mut held = head.held_migrations.iter();
+        if held.any(|it| it.name == old.name || it.place.file == old.place.file)
+            || head.migrations.iter().any(|it| it.name == old.name)
+        {
             continue;
         }
         let is_gone = |name: &ComponentName| !head.components.contains_key(name);
@@ -166,12 +164,14 @@ pub(in crate::desired) fn judge_removed(base: &Desired, head: &Desired) -> Vec<D
         let LifecycleState::Needed(why) = head.lifecycle_of(old) else {
             continue;
         };
-        let what = if new.is_some() { "retired" } else { "deleted" };
         let message = match &old.spec.lifecycle.remove_in {
             Some(remove_in) => {
-                format!("migration {} is {what} before {remove_in}: {why}", old.name)
+                format!(
+                    "migration {} is deleted before {remove_in}: {why}",
+                    old.name
+                )
             }
-            None => format!("migration {} is {what}, but {why}", old.name),
+            None => format!("migration {} is deleted, but {why}", old.name),
         };
         let help = match &old.spec.lifecycle.remove_in {
             Some(_) => "put it back; a cluster that comes from below would go without it",
@@ -179,7 +179,7 @@ pub(in crate::desired) fn judge_removed(base: &Desired, head: &Desired) -> Vec<D
                 "put it back; if it may go after all, merge `removeIn` in place of `never` first"
             }
         };
-        let place = new.map_or_else(|| old.place.clone(), |new| new.place.clone());
+        let place = old.place.clone();
         found.push(Diagnostic::error(Code::MigrationRemovedEarly, place, message).help(help));
     }
     found

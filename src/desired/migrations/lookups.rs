@@ -7,7 +7,19 @@ use crate::desired::finding::{Finding, Pointer};
 use crate::desired::kinds::{Scope, scope_of};
 use crate::model::limits::{LOOKUP_OBJECTS_DEFAULT, LOOKUP_OBJECTS_MAX};
 use crate::model::migration::Lookup;
-use crate::model::{Code, GroupKind};
+use crate::model::{Code, GroupKind, Selector};
+
+/// Checks the label selector of what stands at a pointer. One with an expression is known when the step runs, and is read then.
+pub(super) fn check_selector(code: Code, selector: &str, at: &Pointer) -> Option<Finding> {
+    if selector.contains("${") {
+        return None;
+    }
+    let wrong = Selector::parse(selector).err()?;
+    let mut at = at.clone();
+    at.push("selector".into());
+    let finding = Finding::error(code, at, wrong);
+    Some(finding.help("as kubectl writes it: app=web,tier!=db,env in (a,b)"))
+}
 
 /// Checks one lookup, which stands at a pointer.
 pub(super) fn check_lookup(lookup: &Lookup, at: &Pointer) -> Vec<Finding> {
@@ -53,6 +65,9 @@ pub(super) fn check_lookup(lookup: &Lookup, at: &Pointer) -> Vec<Finding> {
         found.push(Finding::error(Code::MigrationLookup, at, message).help(format!(
             "narrow it with `namespace` or `selector`; without `limit` it is {LOOKUP_OBJECTS_DEFAULT}"
         )));
+    }
+    if let Some(selector) = &lookup.selector {
+        found.extend(check_selector(Code::MigrationLookup, selector, at));
     }
     let texts = [&lookup.name, &lookup.namespace, &lookup.selector];
     if texts.into_iter().flatten().any(|text| text.contains("${")) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::lookups::check_scope;
+use super::lookups::{check_scope, check_selector};
 use super::steps::{StepRules, group_of};
 use crate::desired::finding::{Finding, nearest};
 use crate::model::Code;
@@ -116,7 +116,9 @@ impl StepRules<'_> {
     fn check_selection(&self, selection: &Selection) -> Vec<Finding> {
         let at = self.at(&["delete", "select"]);
         let mut found = Vec::new();
-        if selection.names.is_empty() && selection.selector.is_none() {
+        let selector = selection.selector.as_deref().unwrap_or_default();
+        found.extend(check_selector(Code::MigrationStep, selector, &at));
+        if selection.names.is_empty() && selector.trim().is_empty() {
             let message = "this would delete every object of the kind";
             found.push(
                 Finding::error(Code::MigrationStep, at.clone(), message)

@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::desired::{Catalog, RepositorySettings};
 use crate::fleet::{ChangedChannels, ModuleUse, RuntimeName};
 use crate::model::names::LABEL_RUNTIME;
 use crate::model::{Place, Revision};
@@ -54,17 +53,8 @@ fn published(objects: Vec<Arc<DesiredObject>>) -> Published {
     };
     Published {
         desired: Arc::new(Desired {
-            revision: Revision::commit("main", "1"),
-            settings: RepositorySettings::default(),
             components: [("modules/telemetry".parse().unwrap(), component)].into(),
-            held: BTreeMap::new(),
-            unread: Vec::new(),
-            catalog: Catalog::default(),
-            migrations: Vec::new(),
-            held_migrations: Vec::new(),
-            diagnostics: Vec::new(),
-            diagnostics_omitted: 0,
-            withdrawn: false,
+            ..Desired::nothing(Revision::commit("main", "1"))
         }),
         commit: CommitInfo::default(),
         not_on_home: BTreeSet::new(),

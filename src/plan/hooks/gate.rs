@@ -364,7 +364,7 @@ pub(super) fn due_hook(
 ) -> DueHook {
     let migrations = participants.iter().map(|it| DueMigration {
         migration: it.migration.clone(),
-        desired: desired_values(view, it.migration),
+        desired: desired_values(view.input.desired, it.migration),
     });
     let committed = view.input.migrations.committed;
     let previous = match &hook.scope {

@@ -20,6 +20,7 @@ pub use input::{
     MigrationInput, MigrationStand, Stand,
 };
 pub(super) use settled::settle;
+pub use values::desired_values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -352,6 +352,37 @@ fn what_git_would_apply_is_told_without_the_values_of_secrets() {
 }
 
 #[test]
+fn a_list_of_what_is_wanted_is_selected_as_the_cluster_selects() {
+    let labelled = |name: &str, tier: &str| {
+        let key = format!("ConfigMap default/{name}");
+        let labels = json!({"metadata": {"labels": {"tier": tier}}});
+        object("components/a", &key, labels)
+    };
+    let mut every = migration("every", "components/a", HookPhase::Pre);
+    every.spec.lookups = serde_json::from_value(json!({
+        "tiers": {"apiVersion": "v1", "kind": "ConfigMap", "list": true, "selector": "tier in (front, back)"},
+    }))
+    .unwrap();
+    every.spec.guard.needed = "desired.tiers.size() == 2".to_owned();
+    let objects = [
+        labelled("one", "front"),
+        labelled("two", "back"),
+        labelled("three", "db"),
+    ];
+    let mut wanted = desired(objects);
+    wanted.migrations = vec![Arc::new(every)];
+    let plan = nowhere(&wanted).plan(&wanted);
+    let tiers = plan.hooks[0].migrations[0].desired["tiers"]
+        .as_array()
+        .unwrap();
+    let names: Vec<_> = tiers
+        .iter()
+        .map(|it| it["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["one", "two"]);
+}
+
+#[test]
 fn more_components_with_migrations_than_the_record_can_hold_are_held_by_name() {
     let names: Vec<String> = (0..=crate::model::limits::COMMITTED_MAX)
         .map(|number| format!("components/c{number:04}"))

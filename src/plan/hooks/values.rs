@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::desired::Desired;
 use crate::expression::Bindings;
-use crate::model::DesiredObject;
 use crate::model::migration::{Lookup, Migration};
-use crate::plan::view::View;
+use crate::model::{DesiredObject, Selector};
 
 /// Returns what this revision would apply for each lookup that the definition names as `desired.NAME`: the object or null, or
 /// a list. Secrets are redacted.
-pub(super) fn desired_values(view: &View<'_>, migration: &Migration) -> BTreeMap<String, Value> {
+pub fn desired_values(desired: &Desired, migration: &Migration) -> BTreeMap<String, Value> {
     let mut values = BTreeMap::new();
     if migration.spec.lookups.is_empty() {
         return values;
@@ -24,7 +24,7 @@ pub(super) fn desired_values(view: &View<'_>, migration: &Migration) -> BTreeMap
     }
     for (name, lookup) in &migration.spec.lookups {
         if is_named(&text, name) {
-            values.insert(name.clone(), value_of(view, lookup));
+            values.insert(name.clone(), value_of(desired, lookup));
         }
     }
     values
@@ -41,11 +41,10 @@ fn is_named(text: &str, name: &str) -> bool {
     forms.iter().any(|form| text.contains(form.as_str()))
 }
 
-fn value_of(view: &View<'_>, lookup: &Lookup) -> Value {
-    let mut found = view
-        .objects
-        .iter()
-        .filter(|object| fits(object, lookup))
+fn value_of(desired: &Desired, lookup: &Lookup) -> Value {
+    let mut found = desired
+        .objects()
+        .filter(|object| !desired.held.contains_key(&object.key) && fits(object, lookup))
         .map(|object| {
             let mut body = object.body.as_ref().clone();
             Bindings::redact(&mut body);
@@ -69,31 +68,8 @@ fn fits(object: &DesiredObject, lookup: &Lookup) -> bool {
             .name
             .as_ref()
             .is_none_or(|name| object.key.name == *name)
-        && lookup
-            .selector
-            .as_ref()
-            .is_none_or(|selector| selects(selector, &object.body))
-}
-
-/// Returns whether labels fit a selector of equalities and existence. A part of another form selects nothing here: what is wanted
-/// is then said to be less than it is, and never more.
-fn selects(selector: &str, body: &Value) -> bool {
-    let labels = &body["metadata"]["labels"];
-    let label = |key: &str| labels.get(key.trim()).and_then(Value::as_str);
-    selector.split(',').all(|part| {
-        let part = part.trim();
-        if part.contains('(') || part.contains(')') {
-            return false;
-        }
-        if let Some((key, value)) = part.split_once("!=") {
-            return label(key) != Some(value.trim());
-        }
-        if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
-            return label(key) == Some(value.trim());
-        }
-        match part.strip_prefix('!') {
-            Some(key) => label(key).is_none(),
-            None => label(part).is_some(),
-        }
-    })
+        && lookup.selector.as_ref().is_none_or(|selector| {
+            // One that cannot be read was refused with its place.
+            Selector::parse(selector).is_ok_and(|it| it.matches(&object.body))
+        })
 }

@@ -13,7 +13,6 @@ use crate::model::api::{Evidence, Run, RunCommand, RunPhase, RunSpec, RunStatus}
 use crate::model::limits;
 use crate::runs::clock::Clock;
 use crate::runs::machine::{Machine, is_new};
-use crate::runs::record::command_of;
 use crate::runs::store::{RunStore, StoreError};
 
 /// Why this process lets go of a run that is not over. None of these is written anywhere: whoever goes on reads the record.
@@ -161,7 +160,7 @@ where
     /// Acts on what people have said since. It is in the record before it counts.
     pub(super) async fn hear(&mut self) -> Result<(), Leave> {
         let said = self.commands.borrow_and_update().clone();
-        for command in [said, command_of(&self.run)].into_iter().flatten() {
+        for command in [said, RunCommand::wished(&self.run)].into_iter().flatten() {
             if !is_new(&self.status(), &command) {
                 continue;
             }

@@ -7,8 +7,8 @@ use super::faults::{LogEntry, Write};
 use super::jobs;
 use super::objects::Key;
 use super::patches;
-use super::selector::Selector;
 use super::state::{Outcome, State};
+use crate::model::Selector;
 use crate::model::limits;
 use crate::model::migration::{Lookup, MissingKind};
 use crate::runs::{

@@ -15,7 +15,6 @@ mod jobs;
 mod objects;
 mod patches;
 mod script;
-mod selector;
 mod state;
 mod store;
 #[cfg(test)]
@@ -28,7 +27,6 @@ use tokio::sync::watch;
 
 pub use faults::{Fault, LogEntry, Write};
 pub use script::{Leaves, Script};
-pub use selector::{Requirement, Selector};
 
 use super::{EffectError, HttpAnswer, ResourceKind};
 use crate::model::api::Run;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::selector::Selector;
 use crate::expression::Bindings;
+use crate::model::Selector;
 use crate::model::migration::Propagation;
 use crate::runs::{EffectError, Removed, ResourceKind};
 

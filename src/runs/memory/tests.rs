@@ -398,26 +398,3 @@ fn a_json_patch_that_does_not_fit_is_refused() {
         Ok(json!({"data": {"x": "2"}}))
     );
 }
-
-#[test]
-fn a_selector_is_read_as_kubectl_writes_it() {
-    let object = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}});
-    for (text, matches) in [
-        ("", true),
-        ("app=web", true),
-        ("app==web,tier!=back", true),
-        ("app in (web, db),!canary", true),
-        ("app notin (web)", false),
-        ("canary", false),
-        ("app", true),
-    ] {
-        assert_eq!(
-            Selector::parse(text).unwrap().matches(&object),
-            matches,
-            "{text}"
-        );
-    }
-    for text in ["app=web,", "a b", "app in web", "app near (x)", "=x"] {
-        assert!(Selector::parse(text).is_err(), "{text}");
-    }
-}

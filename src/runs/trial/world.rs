@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::Selector;
 use crate::model::api::RunSpec;
 use crate::model::migration::{Fixture, FixtureOutcome, Lookup, Migration, StepAction};
 use crate::runs::ResourceKind;
-use crate::runs::memory::{Leaves, Memory, Script, Selector};
+use crate::runs::memory::{Leaves, Memory, Script};
 
 /// Returns what a case is of.
 pub(super) fn spec(migration: &Migration, fixture: &Fixture, http_hosts: &[String]) -> RunSpec {

@@ -80,7 +80,12 @@ impl Historian {
         for kind in kinds() {
             historian.watch(world, &kind);
         }
-        let all = |chapters: &Self| chapters.kinds.iter().all(|(_, one)| one.lock().unwrap().begun);
+        let all = |chapters: &Self| {
+            chapters
+                .kinds
+                .iter()
+                .all(|(_, one)| one.lock().unwrap().begun)
+        };
         historian.until(async |historian| all(historian)).await;
         historian
     }

@@ -26,6 +26,8 @@ const IMAGE: &str = "registry.example.com/tool@sha256:01234567890123456789012345
 #[case::secret_of_elsewhere("      job: {namespace: shop, image: IMAGE, envFromSecrets: {A: {namespace: b, name: c, key: d}}}", Step, "its own namespace", "")]
 #[case::both_targets("      delete: {ref: claim, select: {apiVersion: v1, kind: Pod, namespace: shop, names: [a]}}", Step, "either `ref` or `select`", "ref: ")]
 #[case::everything("      delete: {select: {apiVersion: v1, kind: Pod, namespace: shop}}", Step, "every object", "names: ")]
+#[case::everything_by_an_empty_selector("      delete: {select: {apiVersion: v1, kind: Pod, namespace: shop, selector: \" \"}}", Step, "every object", "selector: ")]
+#[case::bad_selector("      delete: {select: {apiVersion: v1, kind: Pod, namespace: shop, selector: app near (a)}}", Step, "selects no label", "env in (a,b)")]
 #[case::no_namespace("      delete: {select: {apiVersion: v1, kind: Pod, names: [a]}}", Step, "lives in a namespace", "namespace: ")]
 #[case::json_without_list("      patch: {ref: claim, type: json, body: {a: 1}}", Step, "list of operations", "op: ")]
 #[case::list_without_json("      patch: {ref: claim, body: [{op: remove, path: /a}]}", Step, "type json", "type: json")]

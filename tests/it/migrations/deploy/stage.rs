@@ -10,7 +10,7 @@ use crate::support::proxy::Seen;
 use crate::support::world::World;
 
 /// How long anything may take before a test gives up.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// Gives the agent what the operator binds for migrations of ConfigMaps and Jobs.
 pub(crate) async fn allow(world: &World) {

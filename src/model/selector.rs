@@ -8,7 +8,7 @@ pub struct Selector(Vec<Requirement>);
 
 /// One requirement of a selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Requirement {
+enum Requirement {
     /// The label has one of these values.
     In(String, Vec<String>),
     /// The label is missing or has none of these values.
@@ -119,4 +119,34 @@ fn label(key: &str) -> Option<String> {
             .chars()
             .all(|it| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.' | '/'));
     is_label.then(|| key.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_is_read_as_kubectl_writes_it() {
+        let object = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}});
+        for (text, matches) in [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier!=back", true),
+            ("app in (web, db),!canary", true),
+            ("app notin (web)", false),
+            ("canary", false),
+            ("app", true),
+        ] {
+            assert_eq!(
+                Selector::parse(text).unwrap().matches(&object),
+                matches,
+                "{text}"
+            );
+        }
+        for text in ["app=web,", "a b", "app in web", "app near (x)", "=x"] {
+            assert!(Selector::parse(text).is_err(), "{text}");
+        }
+    }
 }
