@@ -1,9 +1,9 @@
 //! What was committed, in its stored form.
 
 use crate::model::Digest;
-use crate::model::api::{CommittedRecord, DeployRecord, TargetStatus};
+use crate::model::api::{CommittedRecord, DeployRecord, OnceRunRecord, TargetStatus};
 use crate::model::migration::DeployAction;
-use crate::plan::hooks::{BegunDeploy, Committed, CommittedComponent, CommittedGlobal};
+use crate::plan::hooks::{BegunDeploy, Committed, CommittedComponent, CommittedGlobal, Once};
 
 /// Reads what a target has committed. A name that is none is passed over: what it is about is deployed anew.
 pub(super) fn committed_of(status: &TargetStatus) -> Committed {
@@ -20,7 +20,14 @@ pub(super) fn committed_of(status: &TargetStatus) -> Committed {
         };
         Some((record.name.parse().ok()?, component))
     });
+    let once_runs = status.once_runs.iter();
     Committed {
+        once: Once {
+            begun: once_runs
+                .map(|one| (one.run.clone(), one.uid.clone()))
+                .collect(),
+            doubts: status.once_doubts.iter().cloned().collect(),
+        },
         components: components.collect(),
         global: status
             .deploy
@@ -31,6 +38,11 @@ pub(super) fn committed_of(status: &TargetStatus) -> Committed {
                 action: deploy.action,
                 components: deploy.components.clone(),
             }),
+        undo_on_remove: status
+            .undo_on_remove
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .collect(),
     }
 }
 
@@ -47,6 +59,8 @@ pub(super) fn committed_to(committed: &Committed, status: &mut TargetStatus) {
             begun_as: component.begun.as_ref().map(|begun| begun.action),
         })
         .collect();
+    let names = committed.undo_on_remove.iter();
+    status.undo_on_remove = names.map(ToString::to_string).collect();
     let global = &committed.global;
     status.deploy = (*global != CommittedGlobal::default()).then(|| DeployRecord {
         pre: global.pre.as_ref().map(text),
@@ -54,6 +68,14 @@ pub(super) fn committed_to(committed: &Committed, status: &mut TargetStatus) {
         action: global.action,
         components: global.components.clone(),
     });
+    let begun = committed.once.begun.iter();
+    status.once_runs = begun
+        .map(|(run, uid)| OnceRunRecord {
+            run: run.clone(),
+            uid: uid.clone(),
+        })
+        .collect();
+    status.once_doubts = committed.once.doubts.iter().cloned().collect();
 }
 
 #[cfg(test)]
@@ -73,6 +95,10 @@ mod tests {
             }),
         };
         let committed = Committed {
+            once: Once {
+                begun: [("modules.home.bill-1".to_owned(), "uid".to_owned())].into(),
+                doubts: ["mail".to_owned()].into(),
+            },
             components: [("components/logging".parse().unwrap(), component)].into(),
             global: CommittedGlobal {
                 pre: digest("v1:three"),
@@ -85,6 +111,7 @@ mod tests {
                     action: DeployAction::Install,
                 }],
             },
+            undo_on_remove: ["components/logging".parse().unwrap()].into(),
         };
         let mut status = TargetStatus::default();
         committed_to(&committed, &mut status);

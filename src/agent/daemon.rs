@@ -17,19 +17,21 @@ use tokio_util::sync::CancellationToken;
 use super::bell::Bell;
 use super::claims::{Bells, Claims};
 use super::heartbeat::{Heartbeat, Heartbeats};
+use super::lease::Skew;
 use super::memory::Memory;
 use super::migration_news::MigrationNews;
-use super::migrations::{conductor, follow_runs, ringing};
+use super::migrations::{Keep, conductor, follow_runs, ringing};
 use super::outlets::Outlets;
 use super::pass::Engine;
 use super::record::Record;
 use super::replica::Ended;
+use super::run_events::run_events;
 use super::runtimes::{Board, FleetTask};
 use super::source_task::{SourceState, SourceTask};
 use super::target_task::TargetTask;
 use super::webhook::WebhookTask;
 use crate::cluster::{AccessPolicy, Cluster};
-use crate::model::api::{HOME, ReleaseSource, Run};
+use crate::model::api::{HOME, ReleaseSource};
 use crate::model::{SourceName, limits};
 use crate::observe::Observer;
 use crate::report::DecisionAction;
@@ -61,6 +63,8 @@ pub struct Daemon {
     heartbeat: Heartbeat,
     /// Targets of one cluster pass one after another.
     turn: Arc<Mutex<()>>,
+    /// How our clock differs from the cluster's.
+    skew: watch::Receiver<Option<Skew>>,
     stop: CancellationToken,
 }
 
@@ -114,7 +118,7 @@ impl Daemon {
         cluster: Cluster,
         outlets: Outlets,
         heartbeats: Heartbeats,
-        stop: CancellationToken,
+        (skew, stop): (watch::Receiver<Option<Skew>>, CancellationToken),
     ) -> Self {
         let targets = Bells::default();
         let bells = Arc::clone(&targets);
@@ -134,6 +138,7 @@ impl Daemon {
             heartbeat: heartbeats.task("the watch of ReleaseSources"),
             heartbeats,
             turn: Arc::default(),
+            skew,
             stop,
         }
     }
@@ -144,6 +149,7 @@ impl Daemon {
             Api::namespaced(self.cluster.client(), &self.settings.namespace);
         let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
         let mut followed = Followed::default();
+        let mut skew = self.skew.clone();
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -157,6 +163,10 @@ impl Daemon {
                         tracing::error!(%error, "a task has died; the agent stops");
                         self.stop.cancel();
                     }
+                    continue;
+                }
+                Ok(()) = skew.changed() => {
+                    self.bells().values().for_each(Bell::ring);
                     continue;
                 }
                 event = events.next() => event,
@@ -271,7 +281,8 @@ impl Daemon {
             policy: self.settings.runtime_access,
             stop: stop.clone(),
         };
-        let news = MigrationNews::new(&source, &self.settings.namespace, &self.outlets);
+        let (events, event_writer) = run_events(&self.outlets, resource.clone());
+        let news = MigrationNews::new(&source, &self.settings.namespace, &self.outlets, events);
         let conductor = conductor(
             &self.cluster,
             &self.settings.namespace,
@@ -285,7 +296,10 @@ impl Daemon {
             self.cluster.clone(),
             self.settings.namespace.clone(),
             source.clone(),
-            Some(Arc::new(move |run: &Run| news.trimmed(run))),
+            Some(Keep {
+                resource: resource.clone(),
+                tell: Box::new(move |run| news.trimmed(run)),
+            }),
             stop.clone(),
         );
         let target_task = TargetTask {
@@ -309,12 +323,14 @@ impl Daemon {
             claims: self.claims.clone(),
             stop: stop.clone(),
             memory: Memory::default(),
+            skew: self.skew.clone(),
         };
         tasks.spawn(source_task.run());
         tasks.spawn(webhook_task.run());
         tasks.spawn(target_task.run());
         tasks.spawn(fleet_task.run());
         tasks.spawn(runs_task);
+        tasks.spawn(event_writer.run(stop.clone()));
         // What needs no fetch, such as the end of a source, is not kept waiting by a git server that is away.
         bell.ring();
         Running {

@@ -1,10 +1,11 @@
-//! What is told about migrations: log lines, metrics, audit lines.
+//! What is told about migrations: log lines, metrics, Events, audit lines.
 
 use std::sync::Arc;
 
 use super::clock;
 use super::outlets::Outlets;
-use crate::model::api::{HOME, Run, RunCommand};
+use super::run_events::RunEvents;
+use crate::model::api::{HOME, Run, RunCommand, RunSpec};
 use crate::model::migration::{Decision, Hook, HookScope};
 use crate::model::{SourceName, limits};
 use crate::report::{RunAction, RunNews};
@@ -16,11 +17,18 @@ pub(super) struct MigrationNews {
     pub(super) source: SourceName,
     pub(super) namespace: String,
     pub(super) outlets: Outlets,
+    pub(super) events: RunEvents,
 }
 
 impl MigrationNews {
-    pub(super) fn new(source: &SourceName, namespace: &str, outlets: &Outlets) -> Arc<Self> {
+    pub(super) fn new(
+        source: &SourceName,
+        namespace: &str,
+        outlets: &Outlets,
+        events: RunEvents,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            events,
             source: source.clone(),
             namespace: namespace.to_owned(),
             outlets: outlets.clone(),
@@ -57,11 +65,18 @@ impl MigrationNews {
     }
 }
 
+/// Returns whether a guard that has found nothing to do has taken longer than its migration allows for that.
+fn is_slow(spec: &RunSpec, judgement: &Judgement) -> bool {
+    judgement.decision == Decision::NotNeeded
+        && judgement.took > spec.definition.policy.skip_budget.0
+}
+
 impl Listen for MigrationNews {
-    fn judged(&self, hook: &Hook, migration: &str, judgement: &Judgement) {
+    fn judged(&self, hook: &Hook, spec: &RunSpec, judgement: &Judgement) {
+        let migration = spec.migration.as_str();
         let milliseconds = u64::try_from(judgement.took.as_millis()).unwrap_or(u64::MAX);
         let decision = judgement.decision;
-        let is_slow = decision == Decision::NotNeeded && judgement.took > limits::GUARD_SLOW;
+        let is_slow = is_slow(spec, judgement);
         self.outlets.metrics.judged(&self.source, decision, is_slow);
         if is_slow {
             tracing::warn!(
@@ -85,6 +100,7 @@ impl Listen for MigrationNews {
         for command in status.commands.iter().skip(before.map_or(0, commands)) {
             self.audit(run, RunAction::Command, Some(command));
         }
+        self.events.tell(before, run);
         let was = before.map(phase);
         if was == Some(status.phase) {
             return;
@@ -126,5 +142,46 @@ impl Listen for MigrationNews {
             slowest = slowest.join(", "),
             "the migrations of a deploy have ended"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::runs::spec_of_a_test;
+
+    #[rstest]
+    #[case::default_within(None, Decision::NotNeeded, 400, false)]
+    #[case::default_beyond(None, Decision::NotNeeded, 600, true)]
+    #[case::more_patient(Some("2s"), Decision::NotNeeded, 600, false)]
+    #[case::less_patient(Some("100ms"), Decision::NotNeeded, 400, true)]
+    #[case::work_is_found(Some("100ms"), Decision::Run, 400, false)]
+    fn a_guard_is_slow_beyond_what_its_migration_allows(
+        #[case] budget: Option<&str>,
+        #[case] decision: Decision,
+        #[case] milliseconds: u64,
+        #[case] expected: bool,
+    ) {
+        let policy = budget.map_or(
+            serde_json::json!({}),
+            |budget| serde_json::json!({"skipBudget": budget}),
+        );
+        let spec =
+            spec_of_a_test(serde_json::json!({"guard": {"needed": "true"}, "policy": policy}));
+        let judgement = Judgement {
+            decision,
+            evidence: Vec::new(),
+            message: String::new(),
+            runbook: None,
+            took: Duration::from_millis(milliseconds),
+            may_be_overridden: false,
+            reason: "",
+            may_pass: false,
+        };
+        assert_eq!(is_slow(&spec, &judgement), expected);
     }
 }

@@ -1,20 +1,22 @@
 //! The migrations of a source on home: a conductor under the claim, and the watch that tells it of Runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::SignedDuration;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
-use tokio::time::MissedTickBehavior;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
 use super::clock;
+use super::record::Record;
 use crate::cluster::{Cluster, ClusterError};
-use crate::model::api::{HOME, Run};
+use crate::model::api::{HOME, ReleaseSource, Run, RunPhase};
 use crate::model::{SourceName, limits};
-use crate::runs::conductor::{Conductor, Listen, Whose, run_selector};
+use crate::runs::conductor::{Conductor, Listen, Whose, happens_once, run_selector};
 use crate::runs::{ClusterEffects, ClusterRuns, Driver, ProcessClock, RunHistory};
 
 /// What runs the migrations of a source on home.
@@ -42,72 +44,116 @@ pub fn conductor(
     Conductor::new(whose, driver, listener, ring, stop)
 }
 
-/// Deletes the oldest runs that are over, each with an audit line first. Nothing is asked of the cluster while there are not too many.
-async fn trim(
+/// Writes down that a run is about to be deleted.
+type TellTrimmed = Box<dyn Fn(&Run) -> std::io::Result<()> + Send + Sync>;
+
+/// What becomes of Runs that are over.
+pub struct Keep {
+    /// The source, with how long they are kept.
+    pub resource: watch::Receiver<Arc<ReleaseSource>>,
+    /// Writes down that one is about to be deleted; where that fails, it stays.
+    pub tell: TellTrimmed,
+}
+
+impl Keep {
+    /// Deletes the oldest runs that are over, each with an audit line first. Nothing is asked of the cluster while there are not too
+    /// many. Returns when to look again.
+    async fn trim(
+        &mut self,
+        conductor: &HomeConductor,
+        store: &ClusterRuns,
+        source: &SourceName,
+    ) -> Result<Duration, ClusterError> {
+        let history = RunHistory::from(&self.resource.borrow_and_update().spec.history);
+        let Some((ended, in_use)) = conductor.ended() else {
+            return Ok(limits::RUN_TRIM_PATIENCE);
+        };
+        let age_max = SignedDuration::from_hours(24 * i64::from(history.days));
+        let now = clock::now();
+        let is_old = ended
+            .last()
+            .is_some_and(|oldest| now.duration_since(*oldest) > age_max);
+        if ended.len() <= history.runs && !is_old {
+            return Ok(limits::RUN_TRIM_INTERVAL);
+        }
+        let runs = store.list(&run_selector(source, HOME)).await?;
+        for run in history.surplus(&runs, &in_use, now) {
+            let told = store.trim(run, |run| {
+                (self.tell)(run).map_err(|error| ClusterError::Invalid {
+                    request: "write an audit line".to_owned(),
+                    message: error.to_string(),
+                })
+            });
+            told.await?;
+        }
+        Ok(limits::RUN_TRIM_INTERVAL)
+    }
+}
+
+/// Looks for surplus runs when that is due, or when what is said about them has changed.
+async fn tidy(
+    mut keep: Option<Keep>,
     conductor: &HomeConductor,
     store: &ClusterRuns,
     source: &SourceName,
-    tell: &TellTrimmed,
-) -> Result<(), ClusterError> {
-    let history = RunHistory::default();
-    let (ended, in_use) = conductor.ended();
-    let age_max = SignedDuration::from_hours(24 * i64::from(history.days));
-    let now = clock::now();
-    let is_old = ended
-        .last()
-        .is_some_and(|oldest| now.duration_since(*oldest) > age_max);
-    if ended.len() <= history.runs && !is_old {
-        return Ok(());
+) {
+    let Some(keep) = &mut keep else {
+        return std::future::pending().await;
+    };
+    loop {
+        let rest = match keep.trim(conductor, store, source).await {
+            Ok(rest) => rest,
+            Err(error) => {
+                tracing::warn!(source.name = %source, %error, "failed to trim Runs");
+                limits::RUN_TRIM_INTERVAL
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
+            changed = keep.resource.changed() => {
+                if changed.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+        }
     }
-    let runs = store.list(&run_selector(source, HOME)).await?;
-    for run in history.surplus(&runs, &in_use, now) {
-        let told = store.trim(run, |run| {
-            tell(run).map_err(|error| ClusterError::Invalid {
-                request: "write an audit line".to_owned(),
-                message: error.to_string(),
-            })
-        });
-        told.await?;
-    }
-    Ok(())
 }
 
-/// Writes down that a run is about to be deleted.
-pub(super) type TellTrimmed = dyn Fn(&Run) -> std::io::Result<()> + Send + Sync;
-
-/// Follows the Runs of a source on home, until told to stop; then waits until what is under way has been written down.
+/// Follows the Runs of a source on home, until told to stop; then waits until what is under way has been written down. Without `keep`
+/// nothing is deleted.
 pub async fn follow_runs(
     conductor: HomeConductor,
     cluster: Cluster,
     namespace: String,
     source: SourceName,
-    tell: Option<Arc<TellTrimmed>>,
+    keep: Option<Keep>,
     stop: CancellationToken,
 ) {
     let store = ClusterRuns::new(cluster.clone(), namespace.as_str());
-    let mut tidy = tokio::time::interval(limits::RUN_TRIM_INTERVAL);
-    tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tidying = std::pin::pin!(tidy(keep, &conductor, &store, &source));
     let api: Api<Run> = Api::namespaced(cluster.client(), &namespace);
     let config = watcher::Config::default().labels(&run_selector(&source, HOME));
     let mut events = std::pin::pin!(watcher(api, config).default_backoff());
     let mut listed: Vec<Run> = Vec::new();
+    let mut is_recalled = false;
     loop {
         let event = tokio::select! {
             () = stop.cancelled() => break,
-            _ = tidy.tick() => {
-                if let Some(tell) = &tell
-                    && let Err(error) = trim(&conductor, &store, &source, tell.as_ref()).await
-                {
-                    tracing::warn!(source.name = %source, %error, "failed to trim Runs");
-                }
-                continue;
-            }
+            () = &mut tidying => break,
             event = events.next() => event,
         };
         match event {
             Some(Ok(watcher::Event::Init)) => listed.clear(),
             Some(Ok(watcher::Event::InitApply(run))) => listed.push(run),
-            Some(Ok(watcher::Event::InitDone)) => conductor.listed(std::mem::take(&mut listed)),
+            Some(Ok(watcher::Event::InitDone)) => {
+                let listed = std::mem::take(&mut listed);
+                let is_asked = !is_recalled && listed.iter().any(is_open_once);
+                conductor.listed(listed);
+                if is_asked {
+                    is_recalled = true;
+                    recall(&conductor, &cluster, &namespace, &source).await;
+                }
+            }
             Some(Ok(watcher::Event::Apply(run))) => conductor.seen(run),
             Some(Ok(watcher::Event::Delete(run))) => conductor.gone(&run.name_any()),
             Some(Err(error)) => {
@@ -118,6 +164,27 @@ pub async fn follow_runs(
         }
     }
     conductor.end().await;
+}
+
+fn is_open_once(run: &Run) -> bool {
+    let phase = run.status.as_ref().map(|status| status.phase);
+    happens_once(run) && !phase.is_some_and(RunPhase::is_over)
+}
+
+/// Tells a conductor what the target remembers: a run inside a step waits neither for git nor for the end of a suspension.
+async fn recall(
+    conductor: &HomeConductor,
+    cluster: &Cluster,
+    namespace: &str,
+    source: &SourceName,
+) {
+    match Record::load(cluster, namespace, source).await {
+        Ok(record) => conductor.recall(record.committed().once),
+        // The first pass tells.
+        Err(error) => {
+            tracing::warn!(source.name = %source, %error, "failed to read what happens once");
+        }
+    }
 }
 
 /// Rings the bell of a target when a hook has come further.

@@ -21,6 +21,7 @@ mod outlets;
 mod pass;
 mod record;
 mod replica;
+mod run_events;
 mod runtimes;
 mod secret_key;
 mod secret_watch;
@@ -33,7 +34,7 @@ mod withdrawal;
 
 pub use daemon::{Daemon, Settings};
 pub use heartbeat::Heartbeats;
-pub use migrations::{HomeConductor, conductor, follow_runs};
+pub use migrations::{HomeConductor, Keep, conductor, follow_runs};
 pub use outlets::Outlets;
 pub use pass::{Engine, Pass, PassListener, PassRequest, Presence};
 pub use record::Record;

@@ -398,6 +398,9 @@ impl Engine {
                 release: desired.settings.release.as_deref(),
                 http_hosts: &desired.settings.http_hosts,
                 hooks: &plan.hooks,
+                undo: &plan.undo,
+                once: &plan.committed.once,
+                ahead: &plan.ahead,
             });
         }
     }

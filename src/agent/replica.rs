@@ -3,10 +3,11 @@
 //! What leads is made anew for each claim and dropped with it: another replica may have acted in between, so nothing that was
 //! known before counts. It gets the cluster under that claim, so that no write of an earlier one can go out.
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::Heartbeats;
-use super::lease::{KeptLease, LeaseSettings};
+use super::lease::{KeptLease, LeaseSettings, Skew};
 use crate::cluster::{Cluster, Guard};
 
 /// One of the agents that may act for a cluster.
@@ -65,7 +66,7 @@ impl Replica {
         &self.lease
     }
 
-    /// Leads with what `lead` makes, each time that the lease is held, until told to stop; then gives the lease back, if all
+    /// Leads with what `lead` makes of the cluster under the claim, how the clock stands, and its end, each time that the lease is held, until told to stop; then gives the lease back, if all
     /// effects have ended. What `lead` makes ends when its token is cancelled, and when it ends by itself the replica does.
     ///
     /// # Errors
@@ -73,7 +74,7 @@ impl Replica {
     /// When the task that keeps the lease has died; the process should end.
     pub async fn run<F, L>(mut self, mut lead: F) -> Result<(), LeaseTaskDied>
     where
-        F: FnMut(Cluster, CancellationToken) -> L,
+        F: FnMut(Cluster, watch::Receiver<Option<Skew>>, CancellationToken) -> L,
         L: Future<Output = Ended>,
     {
         loop {
@@ -83,7 +84,8 @@ impl Replica {
                 Woken::Holds(guard) => guard,
             };
             let term = self.stop.child_token();
-            let mut leading = std::pin::pin!(lead(self.cluster.under(guard.clone()), term.clone()));
+            let cluster = self.cluster.under(guard.clone());
+            let mut leading = std::pin::pin!(lead(cluster, self.lease.skew(), term.clone()));
             let (ended, died) = tokio::select! {
                 ended = &mut leading => {
                     // Told to, or something in it has died.

@@ -13,6 +13,7 @@ use super::bell::Bell;
 use super::claims::Claims;
 use super::clock;
 use super::heartbeat::Heartbeat;
+use super::lease::Skew;
 use super::memory::Memory;
 use super::outlets::Outlets;
 use super::pass::{Engine, Pass, PassListener, PassRequest, Presence};
@@ -54,6 +55,8 @@ pub(super) struct TargetTask {
     /// How the runtimes stand.
     pub(super) board: Arc<Board>,
     pub(super) memory: Memory,
+    /// How the agent's clock differs from the cluster's.
+    pub(super) skew: watch::Receiver<Option<Skew>>,
 }
 
 /// What one pass came to, before it is reported.
@@ -390,7 +393,9 @@ impl TargetTask {
         }
         let target_before = self.target_status();
         let claims = self.claims.against(&self.source, &target_before.claims);
+        let clock = self.skew.borrow().map(|skew| skew.to_string());
         let report = PassReport {
+            clock: clock.as_deref(),
             claims: &claims,
             source: &self.source,
             cluster: HOME,

@@ -195,8 +195,10 @@ impl TargetTask {
             conflicts: Vec::new(),
             jobs: Jobs::new(),
             hooks: Vec::new(),
+            ahead: Vec::new(),
             committed: Committed::default(),
             migrations: Vec::new(),
+            undo: Vec::new(),
         };
         Pass {
             desired,

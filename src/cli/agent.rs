@@ -110,10 +110,16 @@ async fn serve_until_told(arguments: AgentArguments, context: &Context) -> Resul
     };
     let server = tokio::spawn(serve(listener, probes, stop.clone()));
     let led = replica
-        .run(|cluster, term| {
+        .run(|cluster, skew, term| {
             let outlets = outlets.under(cluster.clone());
             let metrics = Arc::clone(&metrics);
-            let daemon = Daemon::new(settings.clone(), cluster, outlets, heartbeats.clone(), term);
+            let daemon = Daemon::new(
+                settings.clone(),
+                cluster,
+                outlets,
+                heartbeats.clone(),
+                (skew, term),
+            );
             async move {
                 // What it follows makes its future large.
                 let ended = Box::pin(daemon.run()).await;

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use futures::{StreamExt as _, stream};
+use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Serialize;
 
@@ -11,10 +12,11 @@ use super::arguments::OutputFormat;
 use super::connection::runtime;
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::get::age;
+use super::get::{age, length};
 use super::install::{condition, is_available, none_if_unserved};
 use super::manifests::{Manifests, NAME, covers};
 use super::resources::{Home, is_ready, readiness};
+use crate::agent::lease::{Skew, ahead};
 use crate::cluster::{Access, ClusterError};
 use crate::model::{GroupKind, limits};
 
@@ -163,6 +165,7 @@ async fn agent(home: &Home) -> Result<Vec<Finding>, Failure> {
     });
     let leases = home.cluster.list::<Lease>(&home.namespace, "").await;
     for lease in leases.unwrap_or_default() {
+        let ahead = ahead(&lease);
         let name = lease.metadata.name.unwrap_or_default();
         let spec = lease.spec.unwrap_or_default();
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
@@ -174,9 +177,28 @@ async fn agent(home: &Home) -> Result<Vec<Finding>, Failure> {
             findings.push(Finding::ok(format!(
                 "lease {name} is held by {holder}{renewed}"
             )));
+            findings.extend(ahead.and_then(|ahead| wrong_clock(&name, ahead)));
         }
     }
     Ok(findings)
+}
+
+/// The dates in a lease are of two clocks; ours has no part in it.
+fn wrong_clock(lease: &str, ahead: SignedDuration) -> Option<Finding> {
+    let skew = Skew::of(ahead, None)?;
+    let word = match skew {
+        Skew::Ahead => "ahead of",
+        Skew::Behind => "behind",
+    };
+    let by = SignedDuration::try_from(ahead.unsigned_abs()).ok()?;
+    let help = "mend the clock of its node: nothing is decided by it, but dates in statuses, audit lines and Runs are wrong";
+    Some(Finding::note(
+        format!(
+            "the clock of who holds lease {lease} is {} {word} the cluster's",
+            length(by)
+        ),
+        help,
+    ))
 }
 
 async fn sources(home: &Home) -> Result<Vec<Finding>, Failure> {

@@ -38,6 +38,8 @@ enum What {
     Conditions,
     /// The reference of the language of guards.
     Expressions,
+    /// The reference of what stands in git.
+    Definitions,
     /// The definitions of our kinds.
     Crds,
     /// The JSON Schemas of what stands in git only, for editors.
@@ -45,11 +47,12 @@ enum What {
 }
 
 impl What {
-    const PARTS: [Self; 6] = [
+    const PARTS: [Self; 7] = [
         Self::Diagnostics,
         Self::Cli,
         Self::Conditions,
         Self::Expressions,
+        Self::Definitions,
         Self::Crds,
         Self::Schemas,
     ];
@@ -71,6 +74,7 @@ impl What {
             Self::Cli => page("cli", pages::command_line()),
             Self::Conditions => page("conditions", conditions::reference_page()),
             Self::Expressions => page("expressions", pages::expressions()),
+            Self::Definitions => page("definitions", pages::definitions()),
             Self::Crds => crds().iter().map(crd_file).collect(),
             Self::Schemas => json_schemas().iter().map(schema_file).collect(),
         }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
-use jiff::{Timestamp, Unit};
+use jiff::{SignedDuration, Timestamp, Unit};
 use serde::Serialize;
 
 use super::arguments::OutputFormat;
@@ -346,10 +346,12 @@ fn first_line(text: &str) -> String {
 
 /// Says how long ago something was, as kubectl does: one unit, sometimes two.
 pub(super) fn age(since: Timestamp) -> String {
-    let seconds = crate::agent::clock::now()
-        .duration_since(since)
-        .as_secs()
-        .max(0);
+    length(crate::agent::clock::now().duration_since(since))
+}
+
+/// Says how long something is, in one unit; what is negative is nothing.
+pub(super) fn length(span: SignedDuration) -> String {
+    let seconds = span.as_secs().max(0);
     match seconds {
         0..120 => format!("{seconds}s"),
         120..7_200 => format!("{}m", seconds / 60),

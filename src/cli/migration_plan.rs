@@ -17,7 +17,7 @@ use crate::model::ComponentName;
 use crate::model::api::{Evidence, RunSpec};
 use crate::model::migration::{Decision, DeployAction, DeployComponent, HookPhase, Migration};
 use crate::plan::hooks::{Committed, desired_values};
-use crate::runs::{ClusterEffects, Driver, Judgement, LookupCache, ProcessClock};
+use crate::runs::{ClusterEffects, Driver, Judgement, LookupCache, ProcessClock, Sight};
 
 /// The arguments of `fairway migration plan`.
 #[derive(Debug, Args)]
@@ -76,6 +76,11 @@ async fn judge(
     let driver = Driver::new(effects, (), ProcessClock::new(clock::now), "");
     // Each distinct lookup is one request, whoever names it.
     let lookups = LookupCache::new();
+    // Who asks is not the account that would do it.
+    let sight = Sight {
+        guard_alone: true,
+        ..Sight::default()
+    };
     let mut rows = Vec::new();
     for migration in &desired.migrations {
         let components: Vec<Option<&ComponentName>> = if migration.is_global() {
@@ -85,7 +90,7 @@ async fn judge(
         };
         for component in components {
             let spec = spec(arguments, desired, &committed, migration, component);
-            let judgement = driver.judge(&spec, &lookups).await;
+            let judgement = driver.judge(&spec, &lookups, &sight).await;
             rows.push(row(&spec, judgement));
         }
     }

@@ -11,7 +11,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
 use crate::desired::Desired;
-use crate::runs::rights::{Plural, Right, rights};
+use crate::runs::rights::{Subject, manifests, rights};
 
 /// The arguments of `fairway migration rbac`.
 #[derive(Debug, Args)]
@@ -40,20 +40,9 @@ pub(super) fn run(arguments: &RbacArguments, context: &mut Context) -> Result<Ex
         .repository
         .evaluate(&arguments.repository.working_tree()?);
     warn_about(&desired, context)?;
-    let plurals = plurals(&desired);
-    let mut by_namespace: BTreeMap<Option<String>, Vec<Right>> = BTreeMap::new();
-    let (needed, notes) = rights(&desired.migrations, &plurals);
-    for right in needed {
-        by_namespace
-            .entry(right.namespace.clone())
-            .or_default()
-            .push(right);
-    }
-    let subject = json!({"kind": "ServiceAccount", "name": account, "namespace": namespace});
-    let objects: Vec<(Value, Vec<String>)> = by_namespace
-        .iter()
-        .flat_map(|(namespace, rights)| pair(namespace.as_deref(), rights, &subject))
-        .collect();
+    let (rights, notes) = rights(&desired.migrations, &plurals(&desired));
+    let subject = Subject::Account(namespace.to_owned(), account.to_owned());
+    let objects = manifests(NAME, &rights, &subject);
     if context.output == OutputFormat::Json {
         let items: Vec<&Value> = objects.iter().map(|(object, _)| object).collect();
         context.write_value(&json!({"apiVersion": "v1", "kind": "List", "items": items}))?;
@@ -90,51 +79,4 @@ fn plurals(desired: &Desired) -> BTreeMap<(String, String), String> {
         }
     }
     plurals
-}
-
-/// Makes a role and its binding, with what must be said about guesses.
-fn pair(namespace: Option<&str>, rights: &[Right], subject: &Value) -> Vec<(Value, Vec<String>)> {
-    let rules: Vec<Value> = rights
-        .iter()
-        .map(|right| {
-            let mut rule = json!({
-                "apiGroups": [right.group],
-                "resources": [right.resource],
-                "verbs": right.verbs,
-            });
-            if !right.names.is_empty() {
-                rule["resourceNames"] = json!(right.names);
-            }
-            rule
-        })
-        .collect();
-    let comments = rights
-        .iter()
-        .filter(|right| right.plural == Plural::Guessed)
-        .map(|right| {
-            format!(
-                "`{}` is how a resource of kind {} is usually named; kubectl api-resources knows",
-                right.resource, right.kind
-            )
-        })
-        .collect();
-    let kind = if namespace.is_some() {
-        "Role"
-    } else {
-        "ClusterRole"
-    };
-    let mut metadata = json!({"name": NAME});
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = json!(namespace);
-    }
-    let api = "rbac.authorization.k8s.io/v1";
-    let role = json!({"apiVersion": api, "kind": kind, "metadata": metadata, "rules": rules});
-    let binding = json!({
-        "apiVersion": api,
-        "kind": format!("{kind}Binding"),
-        "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME},
-        "subjects": [subject],
-    });
-    vec![(role, comments), (binding, Vec::new())]
 }

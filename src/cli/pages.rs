@@ -1,5 +1,7 @@
 //! The reference pages that are made from the code.
 
+mod definitions;
+
 use std::fmt::Write as _;
 
 use clap::CommandFactory;
@@ -8,6 +10,8 @@ use super::arguments::Arguments;
 use super::explain;
 use crate::expression::GROUPS;
 use crate::model::{Code, limits};
+
+pub(super) use definitions::definitions;
 
 const NOTICE: &str = "<!-- Made by `make generate`; do not edit. -->\n";
 

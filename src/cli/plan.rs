@@ -62,12 +62,18 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
     };
     if context.output == OutputFormat::Text {
         write!(context.out, "{}", planned.explain())?;
+        if arguments.base.is_none() {
+            for component in &planned.undo {
+                runs::show_undo(&repository.source, component, context)?;
+            }
+        }
     } else {
         context.write_value(&planned.explain())?;
     }
     // What is held is a difference as well: git wants it, and it is not so.
     let differs = !planned.is_empty()
         || !planned.migrations.is_empty()
+        || !planned.undo.is_empty()
         || planned.pending.is_some()
         || !planned.holds.is_empty();
     Ok(if arguments.exit_code && differs {

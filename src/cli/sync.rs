@@ -18,7 +18,7 @@ use super::failure::{Exit, Failure};
 use super::repository::{RepositoryArguments, warn_about};
 use super::resources::{parse_duration, treatment};
 use super::sync_runs::{Runs, SyncNews};
-use crate::agent::{Engine, Pass, PassListener, PassRequest, Presence, Record};
+use crate::agent::{Engine, HomeConductor, Pass, PassListener, PassRequest, Presence, Record};
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::Desired;
 use crate::execute::{Effect, EffectResult};
@@ -112,6 +112,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     let work = Work {
         engine: Engine::new(cluster.clone(), observer, &namespace)
             .with_conductor(Arc::new(runs.conductor.clone())),
+        conductor: runs.conductor.clone(),
         news,
         desired,
         unseen: presence != Presence::Present,
@@ -135,6 +136,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
 /// What is done once somebody has agreed and the lease is held.
 struct Work {
     engine: Engine,
+    conductor: HomeConductor,
     news: Arc<SyncNews>,
     desired: Arc<Desired>,
     /// Whether no object of the source is known to be there.
@@ -171,6 +173,7 @@ impl Work {
                 progress,
             };
             let desired = Arc::clone(&self.desired);
+            let has_to_look = self.conductor.has_to_look();
             let pass = self.engine.pass(desired, &request, &mut listener).await;
             let lines = std::mem::take(&mut listener.lines);
             listener.progress.finish_and_clear();
@@ -184,8 +187,18 @@ impl Work {
                 writeln!(context.err, "{line}")?;
             }
             let over = Instant::now() >= self.deadline || request.stop.is_cancelled();
-            if over || !is_on_its_way(&pass.plan) {
+            // What blocked an earlier sync may be mended: the last word is this one's own.
+            let mut holds = pass.plan.holds.iter();
+            let waits = holds.any(|hold| waits_for_a_run(hold.reason));
+            let looks = has_to_look && waits;
+            if over || !(looks || is_on_its_way(&pass.plan)) {
                 write!(context.err, "{}", pass.plan.explain())?;
+                if waits {
+                    writeln!(
+                        context.err,
+                        "no agent goes on with this: once it can go on, run fairway sync again"
+                    )?;
+                }
                 if pass.outcome.gave_up {
                     writeln!(
                         context.err,
@@ -259,6 +272,17 @@ fn is_on_its_way(plan: &Plan) -> bool {
                     | HoldReason::MigrationPending
             )
         })
+}
+
+/// Returns whether a hold ends when a run does that waits for the cluster or for a person.
+fn waits_for_a_run(reason: HoldReason) -> bool {
+    matches!(
+        reason,
+        HoldReason::MigrationPending
+            | HoldReason::MigrationBlocked
+            | HoldReason::MigrationManual
+            | HoldReason::MigrationFailed
+    )
 }
 
 /// Refuses a component that is neither in git nor on the cluster: a name that was mistyped must not look like success.

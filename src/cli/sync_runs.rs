@@ -10,7 +10,7 @@ use super::alone::Alone;
 use crate::agent::{HomeConductor, conductor, follow_runs};
 use crate::cluster::Cluster;
 use crate::model::SourceName;
-use crate::model::api::{Run, RunPhase};
+use crate::model::api::{Run, RunPhase, RunSpec};
 use crate::model::migration::{Decision, Hook};
 use crate::runs::Judgement;
 use crate::runs::conductor::{HookTimes, Listen};
@@ -34,13 +34,13 @@ impl SyncNews {
 }
 
 impl Listen for SyncNews {
-    fn judged(&self, hook: &Hook, migration: &str, judgement: &Judgement) {
+    fn judged(&self, hook: &Hook, spec: &RunSpec, judgement: &Judgement) {
         // What is needed has a run, whose lines follow.
         if judgement.decision != Decision::NotNeeded {
             let milliseconds = judgement.took.as_millis();
             self.tell(format!(
-                "migration {migration} ({hook}): {}, judged in {milliseconds} ms",
-                judgement.decision
+                "migration {} ({hook}): {}, judged in {milliseconds} ms",
+                spec.migration, judgement.decision
             ));
         }
     }

@@ -13,7 +13,7 @@ use super::finding::{SourceText, nearest};
 use super::kinds::Scope;
 use super::layout::Role;
 use super::object::{Finish, namespace_missing};
-use super::output::{DesiredComponent, Unread};
+use super::output::{DesiredComponent, OnRemove, Unread};
 use crate::model::limits::{DIAGNOSTICS_LOCATED_MAX, DIAGNOSTICS_MAX, FILE_SIZE_MAX};
 use crate::model::{
     Code, ComponentName, DesiredObject, Diagnostic, GroupKind, ObjectKey, Place, Snapshot,
@@ -211,11 +211,16 @@ pub(super) fn check_dependencies(assembly: &mut Assembly<'_>, files: &[LoadedFil
         let component = assembly.components.entry(name.clone()).or_default();
         component.version.clone_from(&facts.version);
         component.health_timeout = facts.health_timeout;
+        component.on_remove = facts.on_remove;
         component.depends_on = facts
             .depends_on
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
+    }
+    for name in broken.keys() {
+        let component = assembly.components.entry(name.clone()).or_default();
+        component.on_remove = OnRemove::Unread;
     }
     for (name, facts) in &settings {
         if let Some(error) = check_existence(assembly, facts) {

@@ -9,7 +9,7 @@ use super::catalog::{CatalogRelease, ReleaseGraph};
 use super::custom::CustomKind;
 use super::finding::{DocumentAt, Pointer};
 use super::migrations::MigrationFacts;
-use super::output::{RepositorySettings, Unread};
+use super::output::{OnRemove, RepositorySettings, Unread};
 use crate::model::{
     ComponentName, DesiredObject, Diagnostic, GroupKind, ModuleVersion, ObjectKey, Place,
 };
@@ -107,6 +107,8 @@ pub(super) struct ComponentFacts {
     pub(super) depends_on: Vec<(ComponentName, Place)>,
     /// How long its objects may take to become healthy.
     pub(super) health_timeout: Option<Duration>,
+    /// What becomes of what its migrations have changed when it is removed.
+    pub(super) on_remove: OnRemove,
     /// Where it stands.
     pub(super) place: Place,
 }

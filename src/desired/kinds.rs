@@ -3,6 +3,7 @@
 //! A kind that is not in the table and has no CustomResourceDefinition in the repository is not judged here; the API server
 //! has the last word on it.
 
+use super::finding::nearest;
 use crate::model::names::{GROUP, KYMA_GROUP};
 
 /// Whether objects of a kind live in namespaces.
@@ -24,6 +25,18 @@ pub(super) fn scope_of(group: &str, kind: &str) -> Option<Scope> {
     } else {
         None
     }
+}
+
+/// Returns the kind of Kubernetes itself that was probably meant by one which it does not have. A kind without a likeness may come
+/// from another version, and is not judged.
+pub(super) fn meant_kind(group: &str, kind: &str) -> Option<&'static str> {
+    let (_, cluster, namespaced) = GROUPS
+        .iter()
+        .find(|(name, ..)| *name == group && !matches!(group, KYMA_GROUP | GROUP))?;
+    if scope_of(group, kind).is_some() {
+        return None;
+    }
+    nearest(kind, cluster.iter().chain(*namespaced).copied())
 }
 
 /// Group, its cluster-scoped kinds, its namespaced kinds, after the API reference of Kubernetes 1.36.

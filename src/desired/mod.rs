@@ -38,6 +38,7 @@ pub use channels::{Move, MoveRefusal, judge_move, stops_between};
 pub use compare::compare_with_base;
 pub use evaluate::{EvaluateOptions, evaluate};
 pub use output::{
-    Desired, DesiredComponent, HeldMigration, Removal, RepositorySettings, Unread, UpgradePolicy,
+    Desired, DesiredComponent, HeldMigration, OnRemove, Removal, RepositorySettings, Unread,
+    UpgradePolicy,
 };
 pub use own_schemas::json_schemas;

@@ -114,6 +114,20 @@ pub struct DesiredComponent {
     pub health_timeout: Option<Duration>,
     /// The version, where `component.yaml` names one.
     pub version: Option<String>,
+    /// What becomes of what its migrations have changed when it is removed.
+    pub on_remove: OnRemove,
+}
+
+/// What becomes of what the migrations of a component have changed when its folder is removed from git.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnRemove {
+    /// It stays.
+    #[default]
+    Keep,
+    /// The `undo` of its runs takes it back.
+    Undo,
+    /// `component.yaml` cannot be read: what was wanted before still counts.
+    Unread,
 }
 
 /// A migration that cannot run.
@@ -178,4 +192,14 @@ pub enum Removal {
     Component(ComponentName),
     /// One object, by its key.
     Object(ObjectKey),
+}
+
+impl Removal {
+    /// Returns the component that is removed as a whole.
+    pub fn as_component(&self) -> Option<&ComponentName> {
+        match self {
+            Self::Component(name) => Some(name),
+            Self::Object(_) => None,
+        }
+    }
 }

@@ -150,6 +150,11 @@ pub(super) static COMPONENT_SETTINGS: Schema = Schema::Record(&[
         Schema::Text(&DURATION),
         "how long its objects may take to become healthy"
     ),
+    optional!(
+        "onRemove",
+        Schema::OneOf(&["Undo", "Keep"]),
+        "what becomes of what its migrations have changed when the folder is removed: Keep (default) or Undo",
+    ),
 ]);
 
 /// `release-graph.yaml`.

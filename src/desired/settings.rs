@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::facts::{ComponentFacts, Definition, SettingsFacts};
 use super::finding::{DocumentAt, Finding, pointer};
 use super::object::group_and_version;
-use super::output::{Removal, RepositorySettings, UpgradePolicy};
+use super::output::{OnRemove, Removal, RepositorySettings, UpgradePolicy};
 use super::own_schemas::{COMPONENT_SETTINGS, REPOSITORY};
 use super::read::Reader;
 use super::schema::Schema;
@@ -81,6 +81,10 @@ pub(super) fn read_component(reader: &mut Reader<'_>, at: DocumentAt, value: &Va
         version: text(value, "version"),
         depends_on,
         health_timeout: text(value, "healthTimeout").and_then(|text| parse_duration(&text)),
+        on_remove: match text(value, "onRemove").as_deref() {
+            Some("Undo") => OnRemove::Undo,
+            _ => OnRemove::Keep,
+        },
         place: reader.text.start(at),
     };
     reader.define(Definition::Component(facts));

@@ -71,6 +71,19 @@ pub enum HoldReason {
 }
 
 impl HoldReason {
+    /// Returns whether it is about migrations.
+    pub fn is_migration(self) -> bool {
+        matches!(
+            self,
+            Self::MigrationPending
+                | Self::MigrationBlocked
+                | Self::MigrationManual
+                | Self::MigrationFailed
+                | Self::MigrationHeld
+                | Self::MigrationSuppressed
+        )
+    }
+
     /// Returns the stable word.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use crate::model::migration::{FailurePolicy, HookPhase, HookScope};
 use crate::model::{ComponentName, ObjectKey};
 use crate::observe::{KindObservation, ObservedObject, Ownership};
 
-use super::hooks::DueHook;
+use super::hooks::{DueHook, Preflight, UndoState, is_gone};
 use super::order;
 use super::output::{ActionKind, Deletion, Plan, PlanInput};
 
@@ -47,6 +47,14 @@ pub enum Violation {
     /// Something is changed although a migration that comes first is not done.
     #[error("{0} is changed, but a migration that comes first is not done")]
     BeforeMigration(ObjectKey),
+    /// Something of a removed component is deleted although what its migrations have changed is to be taken back first.
+    #[error(
+        "{0} is deleted, but what the migrations of its component have changed is not taken back"
+    )]
+    BeforeUndo(ObjectKey),
+    /// Something is changed although not every migration of the deploy was judged.
+    #[error("{0} is changed, but not every migration of the deploy was judged")]
+    BeforePreflight(ObjectKey),
     /// A component is committed although a migration of it is not done.
     #[error("{0} is committed, but a migration of it is not done")]
     CommittedTooEarly(ComponentName),
@@ -88,19 +96,26 @@ fn migration_violations(plan: &Plan, input: &PlanInput<'_>) -> Vec<Violation> {
         return Vec::new();
     };
     let is_done = |due: &DueHook| {
-        states.get(&due.hook).is_some_and(|state| {
-            let mut failed = state.failed.iter();
-            state.open.is_empty()
-                && failed.all(|stand| {
-                    let mut of_it = due.migrations.iter();
-                    of_it.any(|it| {
-                        it.migration.name == stand.migration
-                            && it.failure_policy(&due.hook) == FailurePolicy::Warn
+        states.is_clear(&due.hook)
+            || states.get(&due.hook).is_some_and(|state| {
+                let mut failed = state.failed.iter();
+                state.open.is_empty()
+                    && failed.all(|stand| {
+                        let mut of_it = due.migrations.iter();
+                        of_it.any(|it| {
+                            it.migration.name == stand.migration
+                                && it.failure_policy(&due.hook) == FailurePolicy::Warn
+                        })
                     })
-                })
-        })
+            })
     };
-    let mut violations = Vec::new();
+    let mut violations = undo_violations(plan, input);
+    let is_judged = |hook| matches!(states.preflight.get(hook), Some(Preflight::Judged { .. }));
+    let mut ahead = plan.ahead.iter().filter(|it| !it.is_under_way);
+    if ahead.any(|it| !is_judged(&it.due.hook)) {
+        let first = plan.actions().next();
+        violations.extend(first.map(|it| Violation::BeforePreflight(it.key.clone())));
+    }
     for due in plan.hooks.iter().filter(|due| !is_done(due)) {
         let scope = &due.hook.scope;
         let of_it = |name: &ComponentName| match scope {
@@ -123,6 +138,21 @@ fn migration_violations(plan: &Plan, input: &PlanInput<'_>) -> Vec<Violation> {
         }
     }
     violations
+}
+
+fn undo_violations(plan: &Plan, input: &PlanInput<'_>) -> Vec<Violation> {
+    let known = input.migrations.states.and_then(|it| it.undo.as_ref());
+    let is_open = |name: &ComponentName| {
+        let said_so = input.migrations.committed.undo_on_remove.contains(name);
+        let state = known.and_then(|known| known.get(name));
+        let is_done = known.is_some() && state.is_none_or(UndoState::is_done);
+        said_so && !input.desired.withdrawn && is_gone(input.desired, name) && !is_done
+    };
+    let deletions = plan.actions().filter(|action| action.is_deletion());
+    let early = deletions.filter(|action| is_open(&action.component));
+    early
+        .map(|it| Violation::BeforeUndo(it.key.clone()))
+        .collect()
 }
 
 fn deletion_violation(

@@ -27,6 +27,9 @@ pub struct Explanation {
     /// The migrations that this deploy comes by: each is judged, and runs where it is needed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub migrations: Vec<MigrationLine>,
+    /// Removed components of which what their migrations have changed is taken back first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<ComponentName>,
     /// What is wanted but held.
     pub holds: Vec<HoldLine>,
     /// What waits for an approval.
@@ -167,6 +170,7 @@ impl Plan {
             summary: summary(self, &changes),
             changes,
             migrations: self.migrations.iter().map(migration_line).collect(),
+            undo: self.undo.clone(),
             holds: holds.collect(),
             pending: self.pending.as_ref().map(|pending| PendingLines {
                 digest: pending.digest.clone(),
@@ -295,6 +299,13 @@ impl fmt::Display for Explanation {
                 "migration", line.migration, line.when, line.owner, line.place
             )?;
         }
+        for name in &self.undo {
+            writeln!(
+                f,
+                "{:<10}  {name}: what its migrations have changed would be taken back first",
+                "undo"
+            )?;
+        }
         for line in &self.changes {
             let (object, component) = (line.object.to_string(), line.component.to_string());
             writeln!(
@@ -400,6 +411,12 @@ pub(super) fn identity(plan: &Plan) -> Digest {
                 .map(|it| it.migration.digest.to_string()),
         );
     }
+    for ahead in &plan.ahead {
+        parts.push(format!(
+            "ahead {} {}",
+            ahead.due.hook, ahead.due.hook.deploy
+        ));
+    }
     parts.extend(committed_parts(&plan.committed));
     Digest::of_parts(parts.iter().map(String::as_str))
 }
@@ -411,10 +428,14 @@ fn committed_parts(committed: &Committed) -> Vec<String> {
     let text =
         |digest: &Option<Digest>| digest.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut parts = vec![text(&committed.global.pre), text(&committed.global.post)];
+    parts.extend(committed.undo_on_remove.iter().map(ToString::to_string));
     for (name, component) in &committed.components {
         let begun = component.begun.as_ref().map(|begun| begun.digest.clone());
         parts.extend([name.to_string(), text(&component.digest), text(&begun)]);
     }
+    let once = committed.once.begun.iter();
+    parts.extend(once.map(|(name, uid)| format!("{name} {uid}")));
+    parts.extend(committed.once.doubts.iter().cloned());
     parts
 }
 

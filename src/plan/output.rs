@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::hooks::{Committed, DueHook, MigrationInput, PlannedMigration};
+use super::hooks::{AheadHook, Committed, DueHook, MigrationInput, PlannedMigration};
 use super::jobs::Jobs;
 use crate::desired::Desired;
 use crate::model::api::PruneSpec;
@@ -173,10 +173,14 @@ pub struct Plan {
     pub unhealthy: Vec<(ComponentName, String)>,
     /// The hooks that are wanted now; what is done for any other one may be forgotten.
     pub hooks: Vec<DueHook>,
+    /// The hooks that the deploy comes by later, or as soon as they are judged.
+    pub ahead: Vec<AheadHook>,
     /// What the target's record is to say about migrations, before the first action.
     pub committed: Committed,
     /// Every migration that the deploy comes by, in the order of components.
     pub migrations: Vec<PlannedMigration>,
+    /// Removed components of which what their migrations have changed is taken back now, sorted by name.
+    pub undo: Vec<ComponentName>,
 }
 
 impl Plan {

@@ -7,7 +7,7 @@ use crate::observe::KindObservation;
 
 use super::difference::{Difference, Verdict, differences, other_owner};
 use super::explain;
-use super::hooks::{self, Gate};
+use super::hooks::{self, Gate, Removals};
 use super::jobs;
 use super::order;
 use super::output::{Action, ActionKind, Plan, PlanInput, Why};
@@ -34,9 +34,11 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
     requirements::freeze(&mut differences, |name| gate.freezes_all || is_frozen(name));
     requirements::settle(&view, &mut differences);
     jobs::bound(&view, &mut differences);
-    let mut pruning = prune(&view, &differences, is_frozen);
+    let removals = Removals::of(&view);
+    let mut pruning = prune(&view, &differences, is_frozen, &removals);
     if gate.freezes_all {
         pruning.actions.clear();
+        pruning.undo.clear();
     }
     let names: BTreeSet<&ComponentName> = waiting.keys().copied().collect();
     hooks::settle(&mut gate, &view, &differences, (&pruning.actions, &names));
@@ -56,8 +58,9 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
             .filter(|name| gate.is_changed(name))
             .map(|name| (*name).clone()),
     );
-    let (hooks, held, committed, migrations) = gate.finish();
-    outcome.holds.extend(held);
+    let mut gated = gate.finish();
+    removals.forget_done(&mut gated.committed);
+    outcome.holds.extend(gated.holds);
     outcome.holds.extend(
         waiting
             .into_iter()
@@ -78,9 +81,11 @@ pub fn plan(input: PlanInput<'_>) -> Plan {
         kept: pruning.kept,
         unchanged: outcome.unchanged,
         unhealthy,
-        hooks,
-        committed,
-        migrations,
+        hooks: gated.due,
+        ahead: gated.ahead,
+        committed: gated.committed,
+        migrations: gated.planned,
+        undo: removals.to_undo(pruning.undo),
     };
     plan.identity = explain::identity(&plan);
     plan

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::observe::{KindObservation, Observed, ObservedObject, Ownership};
 
-use super::hooks::{Committed, HookStates, MigrationInput};
+use super::hooks::{Committed, HookStates, MigrationInput, Preflight};
 use super::{
     ActionKind, Approval, Deletion, Jobs, PastFailure, Plan, PlanInput, PruneSettings, TemplateUse,
     check, observed_from, plan,
@@ -204,8 +204,30 @@ impl Cluster {
         }
     }
 
-    /// Plans, and has the plan checked.
+    /// Plans as soon as every migration was judged, which finds nothing, and has the plan checked.
     pub(super) fn plan(&self, desired: &Desired) -> Plan {
+        let plan = self.plan_unjudged(desired);
+        let judged = Preflight::Judged {
+            findings: Vec::new(),
+            is_clear: false,
+        };
+        let mut states = self.states.clone();
+        for ahead in &plan.ahead {
+            let known = states.preflight.entry(ahead.due.hook.clone());
+            known.or_insert_with(|| judged.clone());
+        }
+        if states == self.states {
+            return plan;
+        }
+        self.plan_with(desired, &states)
+    }
+
+    /// Plans with what preflight is said to know, and has the plan checked.
+    pub(super) fn plan_unjudged(&self, desired: &Desired) -> Plan {
+        self.plan_with(desired, &self.states)
+    }
+
+    fn plan_with(&self, desired: &Desired, states: &HookStates) -> Plan {
         let source = source();
         let input = PlanInput {
             source: &source,
@@ -225,7 +247,7 @@ impl Cluster {
             takeover: &[],
             migrations: MigrationInput {
                 committed: &self.committed,
-                states: Some(&self.states),
+                states: Some(states),
             },
         };
         let plan = plan(input);

@@ -337,7 +337,9 @@ impl<'a> Writer<'a> {
         let (Some(desired), Some(plan)) = (report.desired, report.plan) else {
             return;
         };
-        if desired.migrations.is_empty() && desired.held_migrations.is_empty() {
+        // What migrations have changed may be taken back after the last of them has left git.
+        let is_held = plan.holds.iter().any(|it| it.reason.is_migration());
+        if desired.migrations.is_empty() && desired.held_migrations.is_empty() && !is_held {
             self.unset(Type::Migrated);
             return;
         }
@@ -383,7 +385,7 @@ impl<'a> Writer<'a> {
             .map(hold_words)
             .collect();
         let held: Vec<String> = holds(report, true)
-            .filter(|hold| !is_about_pruning(hold.reason))
+            .filter(|hold| !is_about_pruning(hold))
             .map(hold_words)
             .collect();
         if !failures.is_empty() {
@@ -415,6 +417,7 @@ impl<'a> Writer<'a> {
         let holds = || report.plan.into_iter().flat_map(|plan| &plan.holds);
         let unsafe_because = holds().find(|hold| hold.reason == HoldReason::PruneUnsafe);
         let in_use = holds().find(|hold| hold.reason == HoldReason::InUse);
+        let undo = holds().find(|hold| is_undo(hold));
         let pending = report.plan.and_then(|plan| plan.pending.as_ref());
         if let Some(hold) = unsafe_because {
             self.set(Type::Pruned, False, Reason::PruneUnsafe, &hold_words(hold));
@@ -428,6 +431,12 @@ impl<'a> Writer<'a> {
             self.set(Type::Pruned, False, Reason::PruneFailed, &message);
         } else if let Some(hold) = in_use {
             self.set(Type::Pruned, False, Reason::Held, &hold_words(hold));
+        } else if let Some(hold) = undo {
+            let (status, reason) = match hold.reason {
+                HoldReason::MigrationPending => (Unknown, Reason::Progressing),
+                _ => (False, Reason::Held),
+            };
+            self.set(Type::Pruned, status, reason, &hold_words(hold));
         } else if let Some(left) = left(report, Action::is_deletion) {
             self.set(Type::Pruned, Unknown, Reason::Progressing, &left);
         } else {
@@ -457,9 +466,15 @@ fn is_deletion(hold: &Hold) -> bool {
     hold.what.starts_with("deletion of ")
 }
 
-fn is_about_pruning(reason: HoldReason) -> bool {
-    matches!(
-        reason,
-        HoldReason::PruneUnsafe | HoldReason::ApprovalNeeded | HoldReason::InUse
-    )
+fn is_about_pruning(hold: &Hold) -> bool {
+    is_undo(hold)
+        || matches!(
+            hold.reason,
+            HoldReason::PruneUnsafe | HoldReason::ApprovalNeeded | HoldReason::InUse
+        )
+}
+
+/// Returns whether deletions wait until what migrations have changed is taken back.
+fn is_undo(hold: &Hold) -> bool {
+    hold.reason.is_migration() && is_deletion(hold)
 }

@@ -53,7 +53,12 @@ pub fn notices(change: &Change<'_>, report: &PassReport<'_>) -> Vec<Notice> {
     notices
 }
 
-fn notice(warning: bool, reason: EventReason, action: &'static str, note: &str) -> Notice {
+pub(super) fn notice(
+    warning: bool,
+    reason: EventReason,
+    action: &'static str,
+    note: &str,
+) -> Notice {
     Notice {
         warning,
         reason,

@@ -71,7 +71,7 @@ impl MigrationMetrics {
         );
         registry.register(
             "migration_slow_guards",
-            "Guards that found nothing to do and took more than half a second for it",
+            "Guards that found nothing to do and took longer than their migration allows (policy.skipBudget)",
             self.slow.clone(),
         );
         registry.register(

@@ -10,6 +10,7 @@ mod history;
 mod metrics;
 mod migration_metrics;
 mod pass;
+mod run_events;
 mod runtimes;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use conditions::{created_jobs, source_status, source_suspended, target_statu
 pub use events::{Change, EventSink, Notice, notices};
 pub use metrics::{LeaseMeasure, Metrics};
 pub use pass::{Effect, EffectKind, EffectResult, FetchFailure, PassReport};
+pub use run_events::run_notices;
 pub use runtimes::{RuntimeState, RuntimesReport, target_blocked, target_observed};
 pub use text::{bounded, failed_to};
 pub use verdict::needs_person;

@@ -40,6 +40,8 @@ pub struct PassReport<'a> {
     pub effects: &'a [Effect],
     /// How the runtimes of the source stand; none on a runtime, and where the source has none.
     pub runtimes: Option<&'a RuntimesReport>,
+    /// What is wrong with the clock of the agent, where anything is.
+    pub clock: Option<&'a str>,
     /// Why the pass ended early, as a fragment that completes "failed to …".
     pub failed: Option<&'a str>,
     /// Whether the process was told to stop before the pass had ended.

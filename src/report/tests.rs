@@ -1,3 +1,4 @@
+mod clock;
 mod outside;
 
 use jiff::Timestamp;
@@ -57,8 +58,10 @@ impl Pass {
                 unchanged: 42,
                 unhealthy: Vec::new(),
                 hooks: Vec::new(),
+                ahead: Vec::new(),
                 committed: crate::plan::hooks::Committed::default(),
                 migrations: Vec::new(),
+                undo: Vec::new(),
             },
             effects: Vec::new(),
             claims: Vec::new(),
@@ -77,6 +80,7 @@ impl Pass {
 
     fn report(&self) -> PassReport<'_> {
         PassReport {
+            clock: None,
             source: &self.source,
             cluster: "home",
             generation: 3,

@@ -33,8 +33,16 @@ pub(super) enum Next {
 }
 
 impl Verdict {
-    /// Judges a pass.
+    /// Judges a pass. What is wrong with the clock changes nothing but the message.
     pub(super) fn of(report: &PassReport<'_>) -> Self {
+        let mut verdict = Self::of_state(report);
+        if let Some(clock) = report.clock {
+            verdict.message = format!("{}; {clock}", verdict.message);
+        }
+        verdict
+    }
+
+    fn of_state(report: &PassReport<'_>) -> Self {
         let (status, reason) = reason(report);
         if reason == Reason::Synced
             && let Some(spoiled) = report.runtimes.and_then(RuntimesReport::spoils_ready)

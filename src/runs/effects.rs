@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::cluster::Access;
 use crate::model::migration::{Lookup, PatchType, Propagation, SecretKeyReference};
 
 /// A kind with its version, as definitions write it.
@@ -15,6 +16,18 @@ pub struct ResourceKind {
     pub api_version: String,
     /// The kind.
     pub kind: String,
+}
+
+/// How a cluster serves a kind in one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Serving {
+    /// Under this plural name.
+    As(String),
+    /// Not at all.
+    Not {
+        /// What may have been meant instead, written `policy/v1 PodDisruptionBudget`, the most likely first.
+        closest: Vec<String>,
+    },
 }
 
 /// Objects that were listed.
@@ -148,6 +161,25 @@ pub trait Effects: Send + Sync {
     ///
     /// Also when a list has more objects than the lookup's limit.
     fn look(&self, lookup: &Lookup) -> impl Future<Output = Result<Value, EffectError>> + Send;
+
+    /// Returns how the cluster serves a kind.
+    ///
+    /// # Errors
+    ///
+    /// When that is not known.
+    fn serving(
+        &self,
+        kind: &ResourceKind,
+    ) -> impl Future<Output = Result<Serving, EffectError>> + Send;
+
+    /// Returns what the account may not do, of what is asked.
+    fn refused(
+        &self,
+        asked: &[Access],
+    ) -> impl Future<Output = Result<Vec<Access>, EffectError>> + Send;
+
+    /// Returns the name of the account, as the cluster knows it.
+    fn user(&self) -> impl Future<Output = Result<String, EffectError>> + Send;
 
     /// Reads one object; none where it, or its kind, is not there.
     fn get(

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::lookups::Scene;
+use super::sight::Open;
 use crate::expression::{EvaluationError, Expression, evidence};
 use crate::model::ModuleVersion;
 use crate::model::api::{Evidence, RunSpec};
@@ -23,6 +24,8 @@ pub struct Verdict {
     pub message: String,
     /// Where it is explained.
     pub runbook: Option<String>,
+    /// The stable word for why it blocks; empty where it does not.
+    pub reason: &'static str,
     /// Whether a person may say that it does not count: a precondition, for a limited time.
     pub may_be_overridden: bool,
 }
@@ -42,8 +45,8 @@ pub fn guard_expressions(spec: &RunSpec) -> Vec<Expression> {
         .collect()
 }
 
-/// Decides. With `overridden`, preconditions that are false do not count.
-pub fn decide(spec: &RunSpec, scene: &Scene, overridden: bool) -> Verdict {
+/// Decides. With `overridden`, preconditions that are false do not count; nor do those whose answer is not final, by `open`.
+pub fn decide(spec: &RunSpec, scene: &Scene, overridden: bool, open: &Open) -> Verdict {
     let definition = &spec.definition;
     if let Some(message) = not_yet(spec) {
         return Verdict::new(Decision::NotNeeded, Vec::new(), message);
@@ -63,20 +66,31 @@ pub fn decide(spec: &RunSpec, scene: &Scene, overridden: bool) -> Verdict {
         _ => {}
     }
     if expired(spec) {
-        let message = skipped_release(spec);
-        return Verdict::new(Decision::Block, found, message);
+        if open.concerns(&definition.guard.needed) {
+            return Verdict::new(Decision::NotNeeded, found, String::new());
+        }
+        return Verdict {
+            reason: "HopSkipped",
+            ..Verdict::new(Decision::Block, found, skipped_release(spec))
+        };
     }
-    require(spec, scene, overridden, &mut found)
+    require(spec, scene, (overridden, open), &mut found)
 }
 
 /// Asks the preconditions, all of them: one that is certainly false blocks even where another is unknown.
-fn require(spec: &RunSpec, scene: &Scene, overridden: bool, found: &mut Vec<Evidence>) -> Verdict {
+fn require(
+    spec: &RunSpec,
+    scene: &Scene,
+    (overridden, open): (bool, &Open),
+    found: &mut Vec<Evidence>,
+) -> Verdict {
     let (mut block, mut skip, mut unknown) = (None, None, None);
     for (index, requirement) in spec.definition.guard.requires.iter().enumerate() {
         let asked = ask(&format!("requires[{index}]"), &requirement.cel, scene);
         found.push(asked.evidence);
         match asked.holds {
             Ok(true) => {}
+            _ if open.concerns(&requirement.cel) => {}
             Ok(false) if requirement.on_false == OnFalse::Block => {
                 block.get_or_insert(requirement);
             }
@@ -94,6 +108,11 @@ fn require(spec: &RunSpec, scene: &Scene, overridden: bool, found: &mut Vec<Evid
         evidence: found.clone(),
         message: requirement.message.clone(),
         runbook: requirement.runbook.clone(),
+        reason: if decision == Decision::Block {
+            "RequirementFalse"
+        } else {
+            ""
+        },
         may_be_overridden: decision == Decision::Block,
     };
     match (block, unknown, skip) {
@@ -164,12 +183,13 @@ fn ask(about: &str, text: &str, scene: &Scene) -> Asked {
 }
 
 impl Verdict {
-    fn new(decision: Decision, evidence: Vec<Evidence>, message: String) -> Self {
+    pub(super) fn new(decision: Decision, evidence: Vec<Evidence>, message: String) -> Self {
         Self {
             decision,
             evidence,
             message,
             runbook: None,
+            reason: "",
             may_be_overridden: false,
         }
     }

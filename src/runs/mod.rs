@@ -13,20 +13,25 @@ mod guard;
 mod lookups;
 pub mod machine;
 pub mod memory;
+mod obstacle;
 mod record;
 pub mod rights;
+mod sight;
 pub mod steps;
 mod store;
 pub mod trial;
 
 pub use clock::{Clock, ProcessClock};
 pub use cluster_effects::ClusterEffects;
+#[cfg(test)]
+pub(crate) use driver::spec_of_a_test;
 pub use driver::{Driver, Judgement};
 pub use effects::{
     Deletion, EffectError, Effects, HttpAnswer, HttpRequest, Listing, ObjectPatch, Removed,
-    ResourceKind,
+    ResourceKind, Serving,
 };
 pub use guard::{Proof, Verdict, decide, guard_expressions, prove};
 pub use lookups::{LookupCache, Scene, Surroundings, lookups_named};
 pub use record::{ClusterRuns, RunHistory};
+pub use sight::{Open, Sight};
 pub use store::{RunStore, StoreError};

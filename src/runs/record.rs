@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
+use super::conductor::happens_once;
 use super::machine::has_open_undo;
 use super::store::{RunStore, StoreError};
 use crate::cluster::{Cluster, ClusterError};
-use crate::model::api::{Run, RunStatus};
-use crate::model::migration::RunPolicy;
+use crate::model::api::{HistorySpec, Run, RunStatus};
 use crate::model::names::GROUP;
-use crate::model::{GroupKind, ObjectKey, limits};
+use crate::model::{GroupKind, ObjectKey};
 
 /// The records of runs on one cluster.
 #[derive(Clone)]
@@ -32,11 +32,11 @@ pub struct RunHistory {
     pub days: u32,
 }
 
-impl Default for RunHistory {
-    fn default() -> Self {
+impl From<&HistorySpec> for RunHistory {
+    fn from(spec: &HistorySpec) -> Self {
         Self {
-            runs: limits::RUN_HISTORY_RUNS,
-            days: limits::RUN_HISTORY_DAYS,
+            runs: usize::try_from(spec.runs).unwrap_or(usize::MAX),
+            days: spec.days,
         }
     }
 }
@@ -64,7 +64,7 @@ impl RunHistory {
             .filter(|(position, (ended, run))| {
                 (*position >= self.runs || now.duration_since(*ended) > age_max)
                     && !in_use.contains(&run.name_any())
-                    && !decides(run)
+                    && !happens_once(run)
                     && !has_open_undo(run)
             })
             .map(|(_, (_, run))| run)
@@ -77,13 +77,6 @@ fn ended(run: &Run) -> Option<Timestamp> {
     let status = run.status.as_ref()?;
     let ended = status.ended_at.as_ref()?;
     status.phase.is_over().then_some(ended.0)
-}
-
-fn decides(run: &Run) -> bool {
-    matches!(
-        run.spec.definition.policy.run,
-        RunPolicy::OncePerCluster | RunPolicy::OncePerHop
-    )
 }
 
 // === impl ClusterRuns ===
@@ -171,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::model::api::{RunCommand, RunPhase, StepRecord, StepState};
+    use crate::model::migration::RunPolicy;
     use crate::model::names::ANNOTATION_COMMAND;
     use crate::runs::driver::spec_of_a_test as spec;
 

@@ -171,7 +171,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "f14",
         "the clock jumps by two hours, either way",
-        "nothing expires or is extended",
+        "nothing expires or is extended; people are told beyond 30 s",
     ),
     (
         "f15",
@@ -272,9 +272,11 @@ fn tests_by_case(root: &Path) -> BTreeMap<String, Vec<String>> {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 let file = path.strip_prefix(root).unwrap().display();
-                for name in text.lines().filter_map(named_by_a_case) {
-                    let tests = found.entry(name[..3].to_owned()).or_default();
-                    tests.push(format!("`{name}` in {file}"));
+                for name in text.lines().filter_map(declared) {
+                    for case in cases_of(name) {
+                        let tests = found.entry(case.to_owned()).or_default();
+                        tests.push(format!("`{name}` in {file}"));
+                    }
                 }
             }
         }
@@ -285,18 +287,30 @@ fn tests_by_case(root: &Path) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// Returns the name of a function that begins as a case does.
-fn named_by_a_case(line: &str) -> Option<&str> {
+/// Returns the name of the function that a line declares.
+fn declared(line: &str) -> Option<&str> {
     let declared = line
         .trim_start()
         .trim_start_matches("async ")
         .strip_prefix("fn ")?;
-    let name = declared.split(['(', '<']).next()?;
-    let bytes = name.as_bytes();
-    let is_case = bytes.len() > 4
-        && matches!(bytes[0], b'j' | b'f')
-        && bytes[1].is_ascii_digit()
-        && bytes[2].is_ascii_digit()
-        && bytes[3] == b'_';
-    is_case.then_some(name)
+    declared.split(['(', '<']).next()
+}
+
+/// Returns the cases that a name begins with: `j02_j06_…` is of two.
+fn cases_of(name: &str) -> impl Iterator<Item = &str> {
+    let is_case = |word: &&str| {
+        let bytes = word.as_bytes();
+        bytes.len() == 3
+            && matches!(bytes[0], b'j' | b'f')
+            && bytes[1..].iter().all(u8::is_ascii_digit)
+    };
+    name.split('_').take_while(is_case)
+}
+
+#[test]
+fn a_test_can_be_of_several_cases() {
+    let of = |line| cases_of(declared(line).unwrap()).collect::<Vec<_>>();
+    assert_eq!(of("async fn j02_j06_only_f01() {"), ["j02", "j06"]);
+    assert_eq!(of("    fn f1_something() {"), [""; 0]);
+    assert_eq!(declared("let fn_of = 1;"), None);
 }

@@ -9,6 +9,7 @@ use tokio::time::{Duration, Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::election::{Election, LeaseSettings, Step, holder, lasts};
+use super::skew::{Skew, ahead};
 use crate::agent::clock;
 use crate::agent::heartbeat::Heartbeat;
 use crate::cluster::{Cluster, ClusterError, Held};
@@ -38,6 +39,7 @@ pub struct LeaseView {
 pub struct KeptLease {
     held: watch::Receiver<Option<Held>>,
     view: watch::Receiver<LeaseView>,
+    skew: watch::Receiver<Option<Skew>>,
     give_back: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -49,6 +51,7 @@ struct Keeper {
     trouble: Option<String>,
     held: watch::Sender<Option<Held>>,
     view: watch::Sender<LeaseView>,
+    skew: watch::Sender<Option<Skew>>,
     heartbeat: Option<Heartbeat>,
     give_back: CancellationToken,
 }
@@ -64,6 +67,7 @@ impl KeptLease {
     ) -> Self {
         let (held_sender, held) = watch::channel(None);
         let (view_sender, view) = watch::channel(LeaseView::default());
+        let (skew_sender, skew) = watch::channel(None);
         let give_back = CancellationToken::new();
         let keeper = Keeper {
             cluster,
@@ -72,6 +76,7 @@ impl KeptLease {
             trouble: None,
             held: held_sender,
             view: view_sender,
+            skew: skew_sender,
             heartbeat,
             give_back: give_back.clone(),
         };
@@ -79,6 +84,7 @@ impl KeptLease {
         Self {
             held,
             view,
+            skew,
             give_back,
             task,
         }
@@ -97,6 +103,11 @@ impl KeptLease {
     /// Returns what people are told, as it changes.
     pub fn view(&self) -> watch::Receiver<LeaseView> {
         self.view.clone()
+    }
+
+    /// Returns how our clock differs from the cluster's, as it changes; none where it does not, or that is not known.
+    pub fn skew(&self) -> watch::Receiver<Option<Skew>> {
+        self.skew.clone()
     }
 
     /// Waits for the end of the task, which nobody has asked for.
@@ -181,7 +192,10 @@ impl Keeper {
         match (step, answer) {
             (Step::Wait(_), _) => {}
             (Step::Read, Ok(Ok(lease))) => self.election.read(lease, Instant::now()),
-            (_, Ok(Ok(Some(lease)))) => self.election.won(lease, sent),
+            (_, Ok(Ok(Some(lease)))) => {
+                self.election.won(lease, sent);
+                self.compare_clocks();
+            }
             (_, Ok(Ok(None)) | Err(_)) => {
                 self.failed("no answer in time".to_owned());
             }
@@ -218,6 +232,27 @@ impl Keeper {
             let changed = *now != view;
             *now = view;
             changed
+        });
+    }
+
+    /// Compares our clock with the cluster's: a lease that we hold was renewed by us.
+    fn compare_clocks(&self) {
+        let seen = self.election.held().and_then(|_| self.election.seen());
+        let Some(ahead) = seen.and_then(ahead) else {
+            return;
+        };
+        self.skew.send_if_modified(|now| {
+            let found = Skew::of(ahead, *now);
+            if found == *now {
+                return false;
+            }
+            if let Some(skew) = found {
+                tracing::warn!(seconds.ahead = ahead.as_secs(), "{skew}");
+            } else {
+                tracing::info!("the clock of the agent is the cluster's again");
+            }
+            *now = found;
+            true
         });
     }
 

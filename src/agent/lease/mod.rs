@@ -5,6 +5,8 @@
 
 mod election;
 mod keep;
+mod skew;
 
 pub use election::{Election, LeaseSettings, Step};
 pub use keep::{KeptLease, LeaseView};
+pub use skew::{Skew, ahead};

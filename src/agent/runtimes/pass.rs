@@ -64,6 +64,7 @@ impl RuntimeTask {
             Err(error) => (None, Some(error.to_string())),
         };
         let report = PassReport {
+            clock: None,
             source: &self.around.source,
             cluster: self.name.as_str(),
             generation: resource.metadata.generation.unwrap_or_default(),

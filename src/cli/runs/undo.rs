@@ -17,9 +17,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::get::moment;
 use crate::cli::resources::Home;
 use crate::cli::terminal::printable;
-use crate::model::api::{Run, StepState};
+use crate::model::api::{Run, RunPhase, StepState};
 use crate::model::migration::Step;
 use crate::model::{ComponentName, SourceName};
+use crate::runs::machine::undo_order;
 
 /// What one run has changed, and how it could be taken back.
 #[derive(Debug, Serialize)]
@@ -39,6 +40,8 @@ struct Effect {
     undo: Vec<String>,
     /// The undo steps that were done already.
     undone: Vec<String>,
+    /// Whether it was taken back; what somebody has changed since was left.
+    is_undone: bool,
 }
 
 /// Shows what could be taken back of what the migrations of a component have done.
@@ -55,13 +58,9 @@ pub(in crate::cli) fn show(
     let of_component = |run: &&Run| {
         run.spec.source == source.as_str() && run.spec.component.as_deref() == Some(&name)
     };
-    // The last effect is taken back first.
-    let effects: Vec<Effect> = runs
-        .iter()
-        .rev()
-        .filter(of_component)
-        .filter_map(effect)
-        .collect();
+    let runs: Vec<&Run> = runs.iter().filter(of_component).collect();
+    let order = undo_order(&runs).into_iter();
+    let effects: Vec<Effect> = order.filter_map(|index| effect(runs[index])).collect();
     if context.output == OutputFormat::Text {
         let text = page(&name, source, &effects);
         context.out.write_all(printable(&text).as_bytes())?;
@@ -103,6 +102,7 @@ fn effect(run: &Run) -> Option<Effect> {
         done,
         undo: run.spec.definition.undo.iter().map(described).collect(),
         undone: undone.map(|record| record.id.clone()).collect(),
+        is_undone: status.undoing && status.phase == RunPhase::Succeeded,
     })
 }
 
@@ -113,7 +113,7 @@ fn described(step: &Step) -> String {
 fn page(component: &str, source: &SourceName, effects: &[Effect]) -> String {
     let (open, rest): (Vec<&Effect>, Vec<&Effect>) = effects
         .iter()
-        .partition(|effect| !effect.undo.is_empty() && effect.undone.len() < effect.undo.len());
+        .partition(|effect| !effect.undo.is_empty() && !effect.is_undone);
     let (undone, kept): (Vec<&Effect>, Vec<&Effect>) =
         rest.into_iter().partition(|effect| !effect.undo.is_empty());
     let mut lines = Vec::new();

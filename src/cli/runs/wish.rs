@@ -105,7 +105,7 @@ pub(super) fn tell(
         writeln!(
             context.err,
             "no agent has taken this up within {patience:?}: {name}\n  it stays written there, dated {at}, and counts as soon as an \
-             agent looks\n  is one running? {check}"
+             agent looks, or fairway sync runs again where there is none\n  is one running? {check}"
         )?;
         return Ok(false);
     };

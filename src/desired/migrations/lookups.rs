@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::steps::group_of;
 use crate::desired::finding::{Finding, Pointer};
-use crate::desired::kinds::{Scope, scope_of};
+use crate::desired::kinds::{Scope, meant_kind, scope_of};
 use crate::model::limits::{LOOKUP_OBJECTS_DEFAULT, LOOKUP_OBJECTS_MAX};
 use crate::model::migration::Lookup;
 use crate::model::{Code, GroupKind, Selector};
@@ -80,17 +80,23 @@ pub(super) fn check_lookup(lookup: &Lookup, at: &Pointer) -> Vec<Finding> {
         );
     }
     let namespace = lookup.namespace.as_deref();
-    if !lookup.list || namespace.is_some() {
-        let (api_version, kind) = (&lookup.api_version, &lookup.kind);
-        found.extend(check_scope(
-            Code::MigrationLookup,
-            api_version,
-            kind,
-            namespace,
-            at,
-        ));
-    }
+    let (api_version, kind) = (&lookup.api_version, &lookup.kind);
+    let code = Code::MigrationLookup;
+    found.extend(if lookup.list && namespace.is_none() {
+        check_kind(code, api_version, kind, at)
+    } else {
+        check_scope(code, api_version, kind, namespace, at)
+    });
     found
+}
+
+/// Checks that a kind is not a slip of the pen: at run time a kind that the cluster does not have is one without objects.
+fn check_kind(code: Code, api_version: &str, kind: &str, at: &Pointer) -> Option<Finding> {
+    let meant = meant_kind(group_of(api_version), kind)?;
+    let mut at = at.clone();
+    at.push("kind".into());
+    let message = format!("{api_version} has no kind `{kind}`");
+    Some(Finding::error(code, at, message).help(format!("did you mean `{meant}`?")))
 }
 
 /// Checks that objects of a kind have a namespace or not, where the scope of the kind is known without a cluster.
@@ -101,7 +107,9 @@ pub(super) fn check_scope(
     namespace: Option<&str>,
     at: &Pointer,
 ) -> Option<Finding> {
-    let scope = scope_of(group_of(api_version), kind)?;
+    let Some(scope) = scope_of(group_of(api_version), kind) else {
+        return check_kind(code, api_version, kind, at);
+    };
     let full = GroupKind::new(group_of(api_version), kind);
     match (scope, namespace) {
         (Scope::Namespaced, None) => Some(

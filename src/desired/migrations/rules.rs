@@ -7,7 +7,7 @@ use super::lookups::check_lookup;
 use super::steps::is_zero;
 use crate::desired::finding::{Finding, Pointer, pointer};
 use crate::model::limits;
-use crate::model::migration::{Binding, Lifecycle, MigrationSpec, Policy, Retry, RunPolicy, Scope};
+use crate::model::migration::{Binding, Lifecycle, MigrationSpec, Policy, Retry, Scope};
 use crate::model::{Code, ModuleVersion};
 
 /// The lines of a lifecycle.
@@ -162,11 +162,7 @@ fn check_policy(spec: &MigrationSpec) -> Vec<Finding> {
             message,
         )
     };
-    if matches!(
-        policy.run,
-        RunPolicy::OncePerCluster | RunPolicy::OncePerHop
-    ) && policy.idempotency_key.is_none()
-    {
+    if policy.run.is_once() && policy.idempotency_key.is_none() {
         let message =
             "the record alone decides here, so that a repetition must be known by its key";
         found.push(wrong("run", message).help(

@@ -10,7 +10,9 @@ use crate::desired::finding::{Finding, Pointer, pointer};
 use crate::desired::settings::list;
 use crate::expression::{Bindings, Template};
 use crate::model::limits;
-use crate::model::migration::{MigrationSpec, Span, Step, StepAction};
+use crate::model::migration::{
+    CompiledStep, MigrationSpec, Span, Step, StepAction, check_compiled,
+};
 use crate::model::{Code, GroupKind};
 
 /// Checks the raw steps: that each has exactly one kind. Without that, nothing more can be said about them.
@@ -114,7 +116,8 @@ impl StepRules<'_> {
                     found.push(self.wrong(&["rewrite", "pageSize"], "a page has 1 to 500 objects"));
                 }
             }
-            StepAction::Wait(_) | StepAction::Builtin(_) | StepAction::Compiled(_) => {}
+            StepAction::Compiled(compiled) => found.extend(self.check_compiled(compiled)),
+            StepAction::Wait(_) | StepAction::Builtin(_) => {}
         }
         if kind != "wait"
             && let Some(action) = raw.get(kind)
@@ -129,6 +132,12 @@ impl StepRules<'_> {
             found.push(self.wrong(&["attemptTimeout"], "no time at all is too little"));
         }
         found
+    }
+
+    fn check_compiled(&self, compiled: &CompiledStep) -> Option<Finding> {
+        let with = serde_json::json!(compiled.with);
+        let message = check_compiled(&compiled.name, &with).err()?;
+        Some(self.wrong(&["compiled", "with"], &message))
     }
 
     fn check_expressions(&self) -> Vec<Finding> {

@@ -156,6 +156,22 @@ words! {
         FetchFailed,
         /// The repository can be read again.
         FetchRecovered,
+        /// A run of a migration has begun, or begun to be taken back.
+        RunBegun,
+        /// A step of a run has failed and is tried again; it is told once for each step, not for each try.
+        RunStepFailed,
+        /// A precondition of a run is false; the event says which.
+        RunBlocked,
+        /// A person must say what became of a step of a run.
+        RunWaitsForPerson,
+        /// A run has ended with the proof that its work is done.
+        RunSucceeded,
+        /// A run has ended without success; `fairway describe run` says what to do.
+        RunFailed,
+        /// A person has cancelled a run.
+        RunCancelled,
+        /// What a run had changed was taken back; the event says what was left, since somebody has changed it.
+        RunUndone,
     }
 }
 

@@ -19,8 +19,8 @@ pub use conditions::{ConditionReason, ConditionType, EventReason};
 pub use crd::crds;
 pub use decision::{Decision, DecisionError, DecisionKind};
 pub use release_source::{
-    CatalogMode, CatalogSpec, DeletionPolicy, GitReference, HeldItem, HistoryEntry, PruneSpec,
-    ReleaseSource, ReleaseSourceSpec, ReleaseSourceStatus, RuntimesSpec, RuntimesStatus,
+    CatalogMode, CatalogSpec, DeletionPolicy, GitReference, HeldItem, HistoryEntry, HistorySpec,
+    PruneSpec, ReleaseSource, ReleaseSourceSpec, ReleaseSourceStatus, RuntimesSpec, RuntimesStatus,
     SecretReference, VerifyMode, VerifySpec,
 };
 pub use run::{
@@ -28,7 +28,7 @@ pub use run::{
     StepState, TimelineEntry,
 };
 pub use target::{
-    ApprovalRecord, Claim, CommittedRecord, CreatedJob, DeployRecord, HOME, LeftOut, PendingPrune,
-    Target, TargetFields, TargetStatus, target_name,
+    ApprovalRecord, Claim, CommittedRecord, CreatedJob, DeployRecord, HOME, LeftOut, OnceRunRecord,
+    PendingPrune, Target, TargetFields, TargetStatus, target_name,
 };
 pub use webhook::{MissedChange, WebhookDelivery, WebhookProvider, WebhookSpec, WebhookStatus};

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
 use super::webhook::{WebhookSpec, WebhookStatus};
-use crate::model::limits::{APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX};
+use crate::model::limits::{
+    APPROVAL_OBJECTS_MAX, HISTORY_MAX, HOLDS_LISTED_MAX, RUN_HISTORY_DAYS, RUN_HISTORY_DAYS_MAX,
+    RUN_HISTORY_RUNS, RUN_HISTORY_RUNS_MAX,
+};
 
 /// A git repository, what to follow in it, and how to treat what was found there.
 #[expect(
@@ -134,6 +137,9 @@ pub struct ReleaseSourceSpec {
     /// first, with the limits and approvals of any deletion, and keeps the source until that is done.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
+    /// How long the Runs of its migrations are kept.
+    #[serde(default)]
+    pub history: HistorySpec,
     /// Field managers whose fields are taken over when an object is applied for the first time, so that what git drops later
     /// really goes.
     #[serde(default = "former_managers")]
@@ -246,6 +252,28 @@ pub struct PruneSpec {
     /// Share of the target's objects in percent beyond which deletions are held, where there are more than two of them.
     #[schemars(range(min = 0, max = 100))]
     pub max_percent: u32,
+}
+
+/// How long Runs that are over are kept: the newest so many, and none for longer than so many days. One whose record decides, whose
+/// effects can still be taken back, or that a deploy still asks for is kept however old it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HistorySpec {
+    /// The newest so many of each cluster.
+    #[schemars(range(min = 1, max = RUN_HISTORY_RUNS_MAX))]
+    pub runs: u32,
+    /// Days after their end.
+    #[schemars(range(min = 1, max = RUN_HISTORY_DAYS_MAX))]
+    pub days: u32,
+}
+
+impl Default for HistorySpec {
+    fn default() -> Self {
+        Self {
+            runs: RUN_HISTORY_RUNS,
+            days: RUN_HISTORY_DAYS,
+        }
+    }
 }
 
 impl Default for PruneSpec {

@@ -397,6 +397,11 @@ pub struct StepRecord {
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schemars(schema_with = "any_value")]
     pub effect: Value,
+    /// What an attempt was about to change, in the same form, written before it: what a killed process has changed is known by this.
+    /// Only where the definition has an `undo`, and until `effect` says the same.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "any_value")]
+    pub intended: Value,
 }
 
 /// One thing that happened.

@@ -11,7 +11,7 @@ use super::condition::Condition;
 use crate::model::SourceName;
 use crate::model::limits::{
     APPROVAL_OBJECTS_MAX, CLAIMS_MAX, COMMITTED_MAX, DEPLOY_COMPONENTS_MAX, JOBS_REMEMBERED_MAX,
-    LEFT_OUT_LISTED_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
+    LEFT_OUT_LISTED_MAX, ONCE_REMEMBERED_MAX, PENDING_REASONS_MAX, PENDING_SAMPLE_MAX,
 };
 use crate::model::migration::{DeployAction, DeployComponent};
 
@@ -151,6 +151,35 @@ pub struct TargetStatus {
     /// How far the deploy as a whole is, where there are global migrations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deploy: Option<DeployRecord>,
+    /// Components that said `onRemove: Undo` when git had them last: when one is removed, what its migrations have changed is taken
+    /// back before its objects are deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = COMMITTED_MAX), inner(length(max = 253)), extend("x-kubernetes-list-type" = "set"))]
+    pub undo_on_remove: Vec<String>,
+    /// Runs that happen once and were begun here. One whose Run is gone is never run again by itself: a person is asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = ONCE_REMEMBERED_MAX),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"])
+    )]
+    pub once_runs: Vec<OnceRunRecord>,
+    /// Migrations that happen once and of which nobody knows whether they ever ran here, since this record was lost, and their Run
+    /// with it, if there was any. Such a one is never run by itself: a person is asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = ONCE_REMEMBERED_MAX), inner(length(max = 253)), extend("x-kubernetes-list-type" = "set"))]
+    pub once_doubts: Vec<String>,
+}
+
+/// A run that happens once and was begun.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OnceRunRecord {
+    /// The name of the Run.
+    #[schemars(length(max = 253))]
+    pub run: String,
+    /// Its uid: a Run of this name with another one does not say all that was done.
+    #[schemars(length(max = 64))]
+    pub uid: String,
 }
 
 /// What was committed of one component that has migrations.

@@ -59,14 +59,27 @@ pub const BLOCKED_LOOK_MIN: Duration = Duration::from_secs(2);
 pub const BLOCKED_LOOK_MAX: Duration = Duration::from_secs(60);
 /// Time between two looks for runs that are to be deleted.
 pub const RUN_TRIM_INTERVAL: Duration = Duration::from_secs(10 * 60);
+/// Time before the next such look while it is not known yet which runs are still asked for.
+pub const RUN_TRIM_PATIENCE: Duration = Duration::from_secs(2);
+/// Changes of runs whose Events wait to be written; what is beyond is left out, and logged.
+pub const RUN_EVENTS_WAITING_MAX: usize = 256;
 /// A guard that finds nothing to do and takes longer than this is reported as slow, where its policy does not say otherwise.
 pub const GUARD_SLOW: Duration = Duration::from_millis(500);
 /// Migrations that a log line about a deploy names, the slowest first.
 pub const SLOWEST_LISTED_MAX: usize = 10;
+/// Time within which preflight's answer that there is nothing to do need not be asked for again: the hook comes in the same pass.
+pub const PREFLIGHT_FRESH: Duration = Duration::from_secs(10);
+/// Questions about rights in one namespace from which on its rules are read as a whole: one request for all of them.
+pub const RULES_QUESTIONS_MIN: usize = 3;
+/// Rights that a connection remembers to have: 4,096 × 150 bytes.
+pub const RIGHTS_REMEMBERED_MAX: usize = 4_096;
 /// Longest time that an override of a precondition may be valid.
 pub const OVERRIDE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Components with migrations that a Target remembers: 1,024 × 200 bytes.
 pub const COMMITTED_MAX: usize = 1_024;
+/// Runs that happen once which a Target remembers: 1,024 × 250 bytes. At one a migration, or one for each of its hops, a
+/// cluster's life does not come near it.
+pub const ONCE_REMEMBERED_MAX: usize = 1_024;
 /// Components that `deploy.components` names, and that a Target remembers while a deploy is under way: 512 × 200 bytes.
 pub const DEPLOY_COMPONENTS_MAX: usize = 512;
 /// Bytes of the answer that an `http` step reads.
@@ -112,9 +125,13 @@ pub const JOB_LOOK_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// Longest time that the answer to an `http` step may ask to be left alone; beyond it the run's own timeout is the better judge.
 pub const HTTP_RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 /// Runs of one target that are kept after their end: at 20 KiB each, 2 MiB.
-pub const RUN_HISTORY_RUNS: usize = 100;
+pub const RUN_HISTORY_RUNS: u32 = 100;
+/// Most of them that `spec.history` may ask for: 20 MiB in etcd, and as much in one list.
+pub const RUN_HISTORY_RUNS_MAX: u32 = 1_000;
 /// Days that a run is kept after its end.
 pub const RUN_HISTORY_DAYS: u32 = 90;
+/// Most days that `spec.history` may ask for: ten years.
+pub const RUN_HISTORY_DAYS_MAX: u32 = 3_650;
 /// Bytes of one definition, as JSON: a Run holds it beside a status of `RUN_SIZE_MAX` and desired objects, and etcd takes 1.5 MiB.
 pub const DEFINITION_SIZE_MAX: usize = 128 * 1024;
 /// Attempts of one step: with delays of two minutes, more than three hours.

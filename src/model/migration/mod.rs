@@ -4,6 +4,7 @@
 //! A value of these types was checked: names are names, expressions compile, durations are within their limits.
 
 mod binding;
+mod compiled;
 mod hook;
 mod hosts;
 mod policy;
@@ -16,13 +17,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use binding::{Binding, DeployAction, HookPhase, Lifecycle, Lookup, MissingKind, Scope};
+pub use compiled::{COMPILED, HandOverSide, HandOverWith, check_compiled};
 pub use hook::{DeployComponent, Hook, HookScope};
 pub use hosts::host_is_allowed;
 pub use policy::{FailurePolicy, OnUnknown, Policy, Retry, RunPolicy, Span};
 pub use step::{
-    ApplyStep, BUILTINS, BuiltinStep, COMPILED, CompiledStep, DeleteStep, ForEach, HttpStep,
-    JobStep, ObjectReference, PatchStep, PatchType, Propagation, RewriteStep, SecretKeyReference,
-    Selection, Step, StepAction, WaitStep,
+    ApplyStep, BUILTINS, BuiltinStep, CompiledStep, DeleteStep, ForEach, HttpStep, JobStep,
+    ObjectReference, PatchStep, PatchType, Propagation, RewriteStep, SecretKeyReference, Selection,
+    Step, StepAction, WaitStep,
 };
 
 use super::{ComponentName, Digest, Place};

@@ -5,6 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::limits;
+
 /// How often, how long, and what a failure means. Times are active time: waiting for a person, a pause, and the time while no
 /// agent was there do not count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +40,7 @@ impl Default for Policy {
             attempt_timeout: Span::seconds(2 * 60),
             retry: Retry::default(),
             on_failure: None,
-            skip_budget: Span(Duration::from_millis(500)),
+            skip_budget: Span(limits::GUARD_SLOW),
             cancel_grace: Span::seconds(30),
             idempotency_key: None,
         }
@@ -57,6 +59,13 @@ pub enum RunPolicy {
     OncePerHop,
     /// Each deploy, whatever the state is.
     Always,
+}
+
+impl RunPolicy {
+    /// Returns whether the record decides, and not the state of the cluster.
+    pub fn is_once(self) -> bool {
+        matches!(self, Self::OncePerCluster | Self::OncePerHop)
+    }
 }
 
 /// What a failure means for the deploy.

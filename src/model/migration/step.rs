@@ -306,8 +306,6 @@ pub struct RewriteStep {
 
 /// The helpers that a `builtin` step may call.
 pub const BUILTINS: &[&str] = &["generate-secret", "find-node-port", "ensure-credentials"];
-/// What a `compiled` step may name: the registry of `src/runs/compiled/` has a type for each.
-pub const COMPILED: &[&str] = &["hand-over"];
 
 /// Calls a helper of Fairway that is no data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

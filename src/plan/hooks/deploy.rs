@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::desired::{Desired, DesiredComponent, HeldMigration};
+use crate::desired::{Desired, DesiredComponent, HeldMigration, OnRemove};
 use crate::model::migration::{DeployAction, DeployComponent, HookPhase, Migration};
 use crate::model::{ComponentName, Digest, ModuleVersion};
 use crate::plan::view::View;
@@ -166,6 +166,9 @@ pub fn committed_from(base: &Desired) -> Committed {
                 begun: None,
             };
             committed.components.insert(name.clone(), entry);
+        }
+        if component.on_remove == OnRemove::Undo {
+            committed.undo_on_remove.insert(name.clone());
         }
     }
     committed

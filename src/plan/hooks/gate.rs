@@ -13,7 +13,9 @@ use crate::plan::view::View;
 use super::deploy::{self, Deploy, GlobalDeploy, Participant, in_phase};
 use super::input::{BegunDeploy, Committed, HookState, HookStates};
 use super::values::desired_values;
-use super::{DueHook, DueMigration, PlannedMigration, failure_policy, words};
+use super::{
+    AheadHook, DueHook, DueMigration, Gated, PlannedMigration, failure_policy, removal, words,
+};
 
 /// What hooks mean for a plan: first for what may be applied, and in the end, see [`super::settle`], for what may be committed.
 pub(in crate::plan) struct Gate<'a> {
@@ -26,6 +28,7 @@ pub(in crate::plan) struct Gate<'a> {
     /// Whether nobody judges hooks, and the plan shows what would be done if they ended well.
     pub(super) is_assumed: bool,
     pub(super) due: Vec<DueHook>,
+    pub(super) ahead: Vec<AheadHook>,
     pub(super) holds: Vec<Hold>,
     pub(super) committed: Committed,
     pub(super) planned: Vec<PlannedMigration>,
@@ -47,11 +50,20 @@ impl<'a> Gate<'a> {
         let desired = view.input.desired;
         let deploys = deploy::of_components(view, input.committed);
         let mut committed = input.committed.clone();
+        if let Some(runs) = input.states.and_then(|states| states.once.as_ref()) {
+            let once = desired
+                .migrations
+                .iter()
+                .filter(|it| view.input.record.is_err() && it.spec.policy.run.is_once());
+            let doubtful = once.map(|it| it.name.as_str());
+            committed.once.learn(runs, doubtful);
+        }
         if view.input.only.is_none() && desired.unread.is_empty() {
             committed
                 .components
                 .retain(|name, _| deploys.contains_key(name));
         }
+        let holds = removal::remember(view, &mut committed);
         Self {
             global: deploy::of_target(view, desired),
             deploys,
@@ -59,7 +71,8 @@ impl<'a> Gate<'a> {
             frozen: BTreeSet::new(),
             is_assumed: input.states.is_none(),
             due: Vec::new(),
-            holds: Vec::new(),
+            ahead: Vec::new(),
+            holds: holds.into_iter().collect(),
             committed,
             planned: Vec::new(),
         }
@@ -76,10 +89,8 @@ impl<'a> Gate<'a> {
         self.deploys.get(name).is_some_and(|it| it.is_changed)
     }
 
-    /// Returns the hooks that are due, the holds, what is to be committed, and every migration of the deploy.
-    pub(in crate::plan) fn finish(
-        mut self,
-    ) -> (Vec<DueHook>, Vec<Hold>, Committed, Vec<PlannedMigration>) {
+    /// Returns the hooks that are due and those ahead, the holds, what is to be committed, and every migration of the deploy.
+    pub(in crate::plan) fn finish(mut self) -> Gated {
         // What is committed by this very plan is over.
         let committed = &self.committed;
         self.due.retain(|due| {
@@ -93,7 +104,13 @@ impl<'a> Gate<'a> {
             };
             stored != Some(&due.hook.deploy)
         });
-        (self.due, self.holds, self.committed, self.planned)
+        Gated {
+            due: self.due,
+            ahead: self.ahead,
+            holds: self.holds,
+            committed: self.committed,
+            planned: self.planned,
+        }
     }
 
     /// Freezes what must wait for hooks, and names the hooks that are due before anything is applied.
@@ -107,6 +124,9 @@ impl<'a> Gate<'a> {
         let states = view.input.migrations.states.unwrap_or(&empty);
         self.plan_ahead();
         self.hold_held(view);
+        self.wait_for_undo(view, states);
+        let is_waiting = |name: &ComponentName| waiting.contains_key(name);
+        self.look_ahead(view, differences, states, is_waiting);
         self.close_globally(view, differences, states);
         self.block_deploy(states);
         self.limit();
@@ -138,6 +158,18 @@ impl<'a> Gate<'a> {
         }
     }
 
+    /// A component that has come back while it is taken back waits for the end of that.
+    fn wait_for_undo(&mut self, view: &View<'a>, states: &HookStates) {
+        let under_way = states.undo.iter().flatten();
+        for (name, state) in under_way.filter(|(_, state)| state.is_under_way()) {
+            let found = view.input.desired.components.get_key_value(name);
+            if let Some((name, _)) = found {
+                self.frozen.insert(name);
+                self.holds.push(words::back_too_early(name, state));
+            }
+        }
+    }
+
     fn close_globally(
         &mut self,
         view: &View<'a>,
@@ -158,7 +190,8 @@ impl<'a> Gate<'a> {
         let due = due_hook(view, hook, &participants, (None, components.clone()));
         let (digest, action) = (global.digest.clone(), global.action);
         let is_remembered = !in_phase(&global.participants, HookPhase::Post, action).is_empty();
-        if self.put(due, states, true) == Standing::Done {
+        let may_begin = !self.freezes_all;
+        if self.put(due, states, may_begin) == Standing::Done && may_begin {
             self.committed.global.pre = Some(digest);
             self.committed.global.action = Some(action);
             self.committed.global.components = if is_remembered {
@@ -251,7 +284,8 @@ impl<'a> Gate<'a> {
         )
     }
 
-    /// Takes a hook up as it stands: one that may not begin and has not begun is left out.
+    /// Takes a hook up as it stands: one that may not begin and has not begun is left out. One that begins and of which preflight has
+    /// just seen that there is nothing to do is done.
     pub(super) fn put(
         &mut self,
         mut due: DueHook,
@@ -262,8 +296,14 @@ impl<'a> Gate<'a> {
             return Standing::Done;
         }
         let state = states.get(&due.hook);
-        let standing = standing_of(&due, state);
+        let is_clear = state.is_none() && may_begin && states.is_clear(&due.hook);
+        let standing = if is_clear {
+            Standing::Done
+        } else {
+            standing_of(&due, state)
+        };
         match state {
+            None if is_clear => {}
             None if !may_begin => return standing,
             None => self.holds.push(words::not_begun(&due)),
             Some(state) => self.holds.extend(words::stands(&due, state)),
@@ -274,7 +314,11 @@ impl<'a> Gate<'a> {
     }
 
     /// Returns what the deploy is about to do with each component.
-    fn processed(&self, view: &View<'a>, differences: &[Difference<'a>]) -> Vec<DeployComponent> {
+    pub(super) fn processed(
+        &self,
+        view: &View<'a>,
+        differences: &[Difference<'a>],
+    ) -> Vec<DeployComponent> {
         let mut touched: BTreeSet<&ComponentName> = differences
             .iter()
             .filter(|it| match &it.verdict {

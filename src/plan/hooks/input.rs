@@ -1,11 +1,13 @@
 //! What planning is told about migrations: what was committed, and how hooks stand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::model::migration::{DeployAction, DeployComponent, Hook};
 use crate::model::{ComponentName, Digest};
+
+use super::once::{Once, OnceRun};
 
 /// What planning is told about migrations.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +26,11 @@ pub struct Committed {
     pub components: BTreeMap<ComponentName, CommittedComponent>,
     /// The deploy as a whole.
     pub global: CommittedGlobal,
+    /// Components that said `onRemove: Undo` when git had them last: what their migrations have changed is taken back before
+    /// their objects go. One that is gone stays here until nothing is left to take back.
+    pub undo_on_remove: BTreeSet<ComponentName>,
+    /// Runs that happen once.
+    pub once: Once,
 }
 
 /// What was committed of one component.
@@ -59,9 +66,44 @@ pub struct CommittedGlobal {
     pub components: Vec<DeployComponent>,
 }
 
-/// How the hooks stand that were begun; one that is not in it was not.
+/// How hooks stand.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct HookStates(pub BTreeMap<Hook, HookState>);
+pub struct HookStates {
+    /// Those that were begun; one that is not in it was not.
+    pub begun: BTreeMap<Hook, HookState>,
+    /// The runs that happen once, as their records stand; none where it is not known which there are.
+    pub once: Option<Vec<OnceRun>>,
+    /// What preflight says of those that were not; one that is in neither was not looked at.
+    pub preflight: BTreeMap<Hook, Preflight>,
+    /// What of components could be taken back, or is; a component that is not in it has nothing. None while it is not known
+    /// which Runs there are.
+    pub undo: Option<BTreeMap<ComponentName, UndoState>>,
+}
+
+/// What of the changes that the migrations of a component have made could be taken back, or is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UndoState {
+    /// Runs that have changed something that could be taken back, those included of which that was begun.
+    pub open: usize,
+    /// A run that is not over, and that nobody takes back yet.
+    pub running: Option<MigrationStand>,
+    /// The run that is being taken back, or of which that has ended without success.
+    pub undoing: Option<MigrationStand>,
+}
+
+/// What is known of a hook before anything of its deploy is changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Preflight {
+    /// It is judged; what that waits for is empty where there is nothing to say.
+    Judging(String),
+    /// It was.
+    Judged {
+        /// The migrations that must not begin as things are, sorted by name.
+        findings: Vec<MigrationStand>,
+        /// Whether none of its migrations has anything to do, which need not be asked again if the hook comes now.
+        is_clear: bool,
+    },
+}
 
 /// How one hook stands. Migrations that had nothing to do, are left out, or have ended well are not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -100,6 +142,8 @@ pub enum Stand {
     Paused,
     /// A person must look: nobody knows whether a step took effect.
     Manual,
+    /// A person must look: its record was lost, and nobody knows whether it ever ran.
+    Lost,
     /// It has failed.
     Failed,
     /// A person has cancelled it.
@@ -111,6 +155,30 @@ pub enum Stand {
 impl HookStates {
     /// Returns how a hook stands; none where it was not begun.
     pub fn get(&self, hook: &Hook) -> Option<&HookState> {
-        self.0.get(hook)
+        self.begun.get(hook)
+    }
+
+    /// Returns whether a hook that comes now has nothing to do.
+    pub(in crate::plan) fn is_clear(&self, hook: &Hook) -> bool {
+        matches!(
+            self.preflight.get(hook),
+            Some(Preflight::Judged { is_clear: true, .. })
+        )
+    }
+}
+
+// === impl UndoState ===
+
+impl UndoState {
+    /// Returns whether nothing is left to take back.
+    pub fn is_done(&self) -> bool {
+        self.open == 0 && self.running.is_none() && self.undoing.is_none()
+    }
+
+    /// Returns whether a run is being taken back at this moment, or waits for a person in the middle of that.
+    pub fn is_under_way(&self) -> bool {
+        let ended = [Stand::Failed, Stand::Cancelled];
+        let mut undoing = self.undoing.iter();
+        undoing.any(|it| !ended.contains(&it.stand))
     }
 }

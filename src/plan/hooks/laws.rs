@@ -72,13 +72,13 @@ fn drawn_one(number: usize, (of, is_pre, policy): Drawn) -> Migration {
 /// Lets the migrations of due hooks come to what is drawn.
 fn proceed(cluster: &mut Cluster, plan: &Plan, endings: &mut impl Iterator<Item = u8>) {
     for due in plan.hooks.iter().filter(|due| due.may_begin) {
-        let state = cluster.states.0.entry(due.hook.clone()).or_default();
+        let state = cluster.states.begun.entry(due.hook.clone()).or_default();
         if *state != HookState::default() {
             continue;
         }
         match endings.next().unwrap_or(2) {
             0 => {
-                cluster.states.0.remove(&due.hook);
+                cluster.states.begun.remove(&due.hook);
             }
             1 => begin(cluster, due),
             3 => {
@@ -136,7 +136,7 @@ fn in_order(cluster: &Cluster, plan: &Plan, wanted: &Desired) -> Result<(), Test
         for name in &migration.components {
             let begun = cluster
                 .states
-                .0
+                .begun
                 .keys()
                 .any(|hook| hook.scope == HookScope::Component(name.clone()));
             let committed = cluster.committed.components.contains_key(name);
@@ -200,7 +200,7 @@ proptest! {
             proceed(&mut cluster, &plan, &mut before);
         }
         // A retry, or a restart that has forgotten everything.
-        cluster.states.0.clear();
+        cluster.states.begun.clear();
         if is_changed {
             first = wanted(&drawn, &[], 1);
         }
@@ -208,7 +208,7 @@ proptest! {
         prop_assert!(last.holds.is_empty(), "{}", last.explain());
         prop_assert_eq!(last.unchanged, COMPONENTS.len());
         // A second deploy of the same has nothing to judge, whatever is known of hooks.
-        cluster.states.0.clear();
+        cluster.states.begun.clear();
         prop_assert!(cluster.plan(&first).hooks.is_empty());
     }
 

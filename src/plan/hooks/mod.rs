@@ -1,24 +1,31 @@
 //! Where migrations sit in a deploy: which hooks are due, what they freeze, and what may be committed.
 //!
 //! What comes in: what the target has committed ([`Committed`]) and how hooks stand ([`HookStates`]). What goes out: the hooks that are
-//! wanted now ([`DueHook`]), holds in words, and what is to be committed. The order is that of the design: global pre; for each
+//! wanted now ([`DueHook`]), those that a deploy comes by later and that are judged before its first change ([`AheadHook`]), holds in words,
+//! and what is to be committed. The order is that of the design: global pre; for each
 //! component pre, apply, healthy, post, commit; global post. While a hook that comes before something is not done, that
 //! something is frozen: neither applied nor deleted. Nothing here waits, and drift alone makes no hook due: a hook belongs to a
 //! deploy, and a deploy is a digest that differs from the committed one.
 
+mod ahead;
 mod deploy;
 mod gate;
 mod input;
+mod once;
+mod removal;
 mod settled;
 mod values;
 mod words;
 
+pub use ahead::AheadHook;
 pub use deploy::committed_from;
 pub(super) use gate::Gate;
 pub use input::{
     BegunDeploy, Committed, CommittedComponent, CommittedGlobal, HookState, HookStates,
-    MigrationInput, MigrationStand, Stand,
+    MigrationInput, MigrationStand, Preflight, Stand, UndoState,
 };
+pub use once::{Loss, Once, OnceRun, OnceStand, Trust};
+pub(super) use removal::{Removals, is_gone};
 pub(super) use settled::settle;
 pub use values::desired_values;
 
@@ -90,6 +97,18 @@ pub(super) fn failure_policy(migration: &Migration, hook: &Hook) -> FailurePolic
     }
 }
 
+/// What a plan says of migrations.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Gated {
+    pub(super) due: Vec<DueHook>,
+    pub(super) ahead: Vec<AheadHook>,
+    pub(super) holds: Vec<crate::model::Hold>,
+    pub(super) committed: Committed,
+    pub(super) planned: Vec<PlannedMigration>,
+}
+
+#[cfg(test)]
+mod ahead_tests;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub(in crate::plan) fn end_well(cluster: &mut Cluster, plan: &Plan) {
     for due in &plan.hooks {
         cluster
             .states
-            .0
+            .begun
             .insert(due.hook.clone(), HookState::default());
     }
 }
@@ -77,7 +77,7 @@ pub(in crate::plan) fn fail(cluster: &mut Cluster, plan: &Plan, name: &str) {
         if due.migrations.iter().any(|it| it.migration.name == name) {
             state.failed.push(stand(name, Stand::Failed));
         }
-        cluster.states.0.insert(due.hook.clone(), state);
+        cluster.states.begun.insert(due.hook.clone(), state);
     }
 }
 
@@ -101,7 +101,7 @@ pub(in crate::plan) fn begin(cluster: &mut Cluster, due: &DueHook) {
         open: open.collect(),
         failed: Vec::new(),
     };
-    cluster.states.0.insert(due.hook.clone(), state);
+    cluster.states.begun.insert(due.hook.clone(), state);
 }
 
 /// Plans and carries out until nothing changes any more.

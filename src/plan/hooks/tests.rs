@@ -9,7 +9,7 @@ use crate::model::{HoldReason, Place};
 use crate::observe::Health;
 use crate::plan::testing::*;
 
-fn wanted(migrations: Vec<Migration>) -> Desired {
+pub(super) fn wanted(migrations: Vec<Migration>) -> Desired {
     let mut wanted = desired([
         config_map("components/a", "one"),
         config_map("components/b", "two"),
@@ -18,7 +18,7 @@ fn wanted(migrations: Vec<Migration>) -> Desired {
     wanted
 }
 
-fn nowhere(wanted: &Desired) -> Cluster {
+pub(super) fn nowhere(wanted: &Desired) -> Cluster {
     Cluster::with(&desired([]), wanted)
 }
 

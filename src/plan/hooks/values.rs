@@ -56,7 +56,7 @@ fn value_of(desired: &Desired, lookup: &Lookup) -> Value {
     found.next().unwrap_or(Value::Null)
 }
 
-fn fits(object: &DesiredObject, lookup: &Lookup) -> bool {
+pub(super) fn fits(object: &DesiredObject, lookup: &Lookup) -> bool {
     let group = lookup
         .api_version
         .split_once('/')

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::desired::Removal;
 use crate::model::{ComponentName, Digest, Hold, HoldReason, ObjectKey, Place, limits};
 use crate::observe::{ObservedObject, Ownership};
 use crate::plan::difference::{Difference, Verdict};
+use crate::plan::hooks::Removals;
 use crate::plan::kinds;
 use crate::plan::output::{Action, ActionKind, Deletion, Kept, PendingDeletion, Why};
 use crate::plan::view::View;
@@ -24,6 +26,8 @@ pub(in crate::plan) struct Pruning {
     pub(in crate::plan) kept: Vec<Kept>,
     /// Components that wait for another one and would have lost objects; their own hold speaks for these.
     pub(in crate::plan) frozen: BTreeSet<ComponentName>,
+    /// Removed components whose migrations are to be taken back now.
+    pub(in crate::plan) undo: BTreeSet<ComponentName>,
 }
 
 /// Decides about everything that git does not want any more.
@@ -31,6 +35,7 @@ pub(in crate::plan) fn prune<'a>(
     view: &View<'a>,
     differences: &[Difference<'a>],
     is_frozen: impl Fn(&ComponentName) -> bool,
+    removals: &Removals<'_>,
 ) -> Pruning {
     let sorted = candidates::sort(view);
     let mut pruning = Pruning {
@@ -38,6 +43,7 @@ pub(in crate::plan) fn prune<'a>(
         kept: sorted.kept,
         ..Pruning::default()
     };
+    undo_without_objects(view, removals, &sorted.candidates, &mut pruning);
     // Without a whole record it is not known of which kinds there may be more, which the end of a source must not pass over.
     let blind = view.input.desired.withdrawn && view.input.record.is_err();
     if sorted.candidates.is_empty() && !blind {
@@ -62,13 +68,16 @@ pub(in crate::plan) fn prune<'a>(
         waiting,
         reasons,
     } = brake(view, candidates);
+    let mut unreleased = BTreeSet::new();
     if waiting.is_empty() || approved(view, &waiting) {
         free.extend(waiting);
     } else {
+        unreleased.extend(waiting.iter().map(|it| it.component.clone()));
         let pending = pending(&waiting, reasons);
         pruning.holds.push(approval_hold(view, &waiting, &pending));
         pruning.pending = Some(pending);
     }
+    let free = undo_first(view, removals, (free, &unreleased), &mut pruning);
     let (free, holds) = back_off(view, free);
     pruning.holds.extend(holds);
     pruning.actions = actions(&free);
@@ -258,6 +267,49 @@ fn announced_object(live: &ObservedObject) -> String {
         "{{apiVersion: {api_version}, kind: {}, name: {}{namespace}}}",
         key.kind.kind, key.name
     )
+}
+
+/// Takes out what goes only after what the migrations of its component have changed was taken back.
+fn undo_first<'a>(
+    view: &View<'a>,
+    removals: &Removals<'_>,
+    (mut free, unreleased): (Vec<Candidate<'a>>, &BTreeSet<ComponentName>),
+    pruning: &mut Pruning,
+) -> Vec<Candidate<'a>> {
+    let held = |candidate: &mut Candidate<'_>| removals.holds(&candidate.component);
+    let mut late: Vec<_> = free.extract_if(.., held).collect();
+    let names: BTreeSet<ComponentName> = late.iter().map(|it| it.component.clone()).collect();
+    for name in names {
+        let is_released = !unreleased.contains(&name);
+        pruning.holds.push(removals.hold(&name, is_released));
+        if is_released {
+            pruning.undo.insert(name);
+        }
+    }
+    follow(view, &mut free, &mut late);
+    free
+}
+
+/// Of a removed component nothing may be left that could be approved: then it is taken back only where git announces the removal.
+fn undo_without_objects(
+    view: &View<'_>,
+    removals: &Removals<'_>,
+    candidates: &[Candidate<'_>],
+    pruning: &mut Pruning,
+) {
+    for name in removals.open() {
+        if candidates.iter().any(|it| it.component == *name) {
+            continue;
+        }
+        let announced = view.input.desired.settings.removals.iter();
+        let mut announced = announced.filter_map(Removal::as_component);
+        if announced.any(|it| it == name) {
+            pruning.holds.push(removals.hold(name, true));
+            pruning.undo.insert(name.clone());
+        } else {
+            pruning.holds.push(Removals::unannounced(name));
+        }
+    }
 }
 
 /// Takes out what failed to be deleted a short while ago, and what must go after it.

@@ -5,6 +5,7 @@
 
 mod errors;
 mod http;
+mod rights;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,11 +13,14 @@ use serde_json::{Value, json};
 
 use self::errors::{of_creation, of_read, of_write};
 use self::http::HttpDoor;
+use self::rights::RightsDoor;
 use super::effects::{
     Deletion, EffectError, Effects, HttpAnswer, HttpRequest, Listing, ObjectPatch, Removed,
-    ResourceKind,
+    ResourceKind, Serving,
 };
-use crate::cluster::{ApplyManner, Cluster, ClusterError, Deleted, PatchForm, WholeSelection};
+use crate::cluster::{
+    Access, ApplyManner, Cluster, ClusterError, Deleted, PatchForm, WholeSelection,
+};
 use crate::model::migration::{Lookup, MissingKind, PatchType, Propagation, SecretKeyReference};
 use crate::model::{GroupKind, ObjectKey, limits, names};
 
@@ -27,6 +31,7 @@ pub struct ClusterEffects {
     /// Where Secrets are that a definition names without a namespace.
     namespace: String,
     http: HttpDoor,
+    rights: RightsDoor,
 }
 
 // === impl ClusterEffects ===
@@ -38,6 +43,7 @@ impl ClusterEffects {
             cluster,
             namespace: namespace.into(),
             http: HttpDoor::default(),
+            rights: RightsDoor::default(),
         }
     }
 
@@ -117,6 +123,18 @@ impl Effects for ClusterEffects {
             )));
         }
         Ok(Value::Array(listing.objects))
+    }
+
+    async fn serving(&self, kind: &ResourceKind) -> Result<Serving, EffectError> {
+        rights::serving(&self.cluster, &group_kind(kind), version(kind)).await
+    }
+
+    async fn refused(&self, asked: &[Access]) -> Result<Vec<Access>, EffectError> {
+        self.rights.refused(&self.cluster, asked).await
+    }
+
+    async fn user(&self) -> Result<String, EffectError> {
+        self.cluster.user().await.map_err(of_read)
     }
 
     async fn get(

@@ -7,41 +7,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{CompiledMigration, NeededRight};
 use crate::model::api::Evidence;
 use crate::model::limits;
-use crate::model::migration::{PatchType, Propagation};
+use crate::model::migration::{HandOverSide as Side, HandOverWith as With, PatchType, Propagation};
 use crate::runs::effects::{Deletion, EffectError, Effects, ObjectPatch, ResourceKind};
 use crate::runs::steps::{StepContext, StepOutcome, StepResult};
 
 /// See the module.
 pub(super) struct HandOver;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct With {
-    from: Side,
-    to: Side,
-}
-
-/// One kind of objects.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Side {
-    api_version: String,
-    kind: String,
-    /// All of them where it is missing.
-    #[serde(default)]
-    namespace: Option<String>,
-    /// Where the id is, as a JSON pointer: `/spec/externalID`.
-    id: String,
-    /// Where it says that it is ready, as a JSON pointer to a truth value; every object is where it is missing.
-    #[serde(default)]
-    ready: Option<String>,
-}
 
 /// One object with what it is known by.
 struct Known {
@@ -54,7 +30,7 @@ impl CompiledMigration for HandOver {
     const NAME: &'static str = "hand-over";
 
     fn access(with: &Value) -> Result<Vec<NeededRight>, String> {
-        let with = read(with)?;
+        let with = With::read(with)?;
         let right = |side: &Side, verbs: &[&'static str]| NeededRight {
             api_version: side.api_version.clone(),
             kind: side.kind.clone(),
@@ -78,7 +54,7 @@ async fn hand_over<E: Effects>(
     context: &StepContext<'_, E>,
     with: &Value,
 ) -> Result<StepResult, StepResult> {
-    let with = read(with).map_err(|message| StepResult::Fail { message })?;
+    let with = With::read(with).map_err(|message| StepResult::Fail { message })?;
     let old = list(context, &with.from).await?;
     let new = list(context, &with.to).await?;
     let by_id: BTreeMap<&str, &Known> = new.iter().map(|one| (one.id.as_str(), one)).collect();
@@ -131,10 +107,6 @@ async fn hand_over<E: Effects>(
         }],
         ..StepOutcome::default()
     }))
-}
-
-fn read(with: &Value) -> Result<With, String> {
-    serde_json::from_value(with.clone()).map_err(|error| format!("`with` is wrong: {error}"))
 }
 
 async fn list<E: Effects>(

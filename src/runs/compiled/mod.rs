@@ -11,7 +11,7 @@
 //! To write one:
 //!
 //! 1. Add a file here with a type that implements [`CompiledMigration`]. Read `hand_over.rs` first; it is short.
-//! 2. Add it to the list at the end of `registry.rs`, and its name to `COMPILED` in `src/model/migration/step.rs`, by which
+//! 2. Add it to the list at the end of `registry.rs`, and its name and what it is given to `src/model/migration/compiled.rs`, by which
 //!    `fairway validate` knows it. A test holds the two lists together.
 //! 3. Test it in its own file, against objects in memory: no cluster is needed.
 //!

@@ -11,17 +11,20 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::foresight::Foreseen;
 use super::naming::{new_run, run_name, spec_of};
-use super::state::{Part, Wanted, is_left_out, phase_of};
+use super::once::{Found, is_in_the_way};
+use super::state::{Part, Wanted, is_left_out, is_undoing, phase_of};
 use super::{HookTimes, Inner};
 use crate::model::api::{Run, RunPhase, RunSpec};
 use crate::model::limits;
-use crate::model::migration::{Decision, Hook, RunPolicy};
+use crate::model::migration::{Decision, FailurePolicy, Hook, RunPolicy};
 use crate::plan::hooks::{DueMigration, HookState};
 use crate::runs::clock::Clock;
 use crate::runs::driver::Judgement;
 use crate::runs::effects::Effects;
 use crate::runs::lookups::LookupCache;
+use crate::runs::sight::Sight;
 use crate::runs::store::{RunStore, StoreError};
 
 /// What a hook's task remembers between its turns.
@@ -39,14 +42,6 @@ struct Memory {
     has_ended: bool,
 }
 
-/// What is known of a migration's Run before anything is judged.
-enum Found {
-    /// It has one that counts.
-    Existing(String),
-    /// It has none; this would be its name.
-    New(String),
-}
-
 /// Conducts one hook until nobody wants it any more.
 pub(super) async fn conduct<E, S, C>(
     inner: Arc<Inner<E, S, C>>,
@@ -59,12 +54,19 @@ pub(super) async fn conduct<E, S, C>(
     C: Clock + 'static,
 {
     let mut changed = inner.changed.subscribe();
+    let foreseen = {
+        let mut state = inner.state();
+        let entry = state.hooks.get_mut(&hook);
+        entry.map_or_else(Foreseen::default, |entry| {
+            std::mem::take(&mut entry.foreseen)
+        })
+    };
     let mut memory = Memory {
         begun: inner.driver.clock().monotonic(),
-        decided: BTreeMap::new(),
+        decided: foreseen.work,
         blocking: BTreeSet::new(),
         unknown: BTreeMap::new(),
-        judging: BTreeMap::new(),
+        judging: foreseen.times,
         has_ended: false,
     };
     let mut told: Option<HookState> = None;
@@ -115,15 +117,34 @@ where
             return limits::HOOK_REST;
         }
         let mut open: Vec<(&DueMigration, RunSpec, String)> = Vec::new();
+        let mut lost: Vec<(RunSpec, String)> = Vec::new();
         for migration in self.unresolved(wanted) {
             let spec = spec_of(&self.whose, wanted, migration);
             match self.find(wanted, &spec) {
                 Found::Existing(name) => self.attach(hook, &spec.migration, &name),
                 Found::New(name) => open.push((migration, spec, name)),
+                Found::Lost(name) => lost.push((spec, name)),
             }
         }
-        if open.is_empty() || !wanted.due.may_begin {
+        if !wanted.due.may_begin {
             return limits::HOOK_REST;
+        }
+        let mut rest = limits::HOOK_REST;
+        for (spec, name) in &lost {
+            // It is made, and asks a person: no guard is judged for that.
+            match self.begin(hook, spec, name).await {
+                Ok(()) if spec.definition.policy.on_failure != Some(FailurePolicy::Warn) => {
+                    memory.blocking.insert(spec.migration.clone());
+                }
+                Ok(()) => {}
+                Err(message) => {
+                    self.set(hook, &spec.migration, Part::Judging(message));
+                    rest = limits::GUARD_RETRY;
+                }
+            }
+        }
+        if open.is_empty() {
+            return rest;
         }
         let older = self.state().older_run(hook);
         if let Some(older) = older {
@@ -134,7 +155,7 @@ where
             );
             return limits::HOOK_REST;
         }
-        let rest = self.judge_all(hook, &open, memory).await;
+        rest = rest.min(self.judge_all(hook, &open, memory).await);
         rest.min(self.begin_all(wanted, &open, memory).await)
     }
 
@@ -151,15 +172,20 @@ where
     }
 
     /// Looks for the Run of a migration.
-    fn find(&self, wanted: &Wanted, spec: &RunSpec) -> Found {
+    pub(super) fn find(&self, wanted: &Wanted, spec: &RunSpec) -> Found {
         let state = self.state();
         let previous = wanted.due.previous.as_ref();
+        if spec.definition.policy.run.is_once() {
+            return state.find_once(spec, previous);
+        }
         for again in 0..limits::RUNS_AGAIN_MAX {
             let name = run_name(spec, previous, again);
             let Some(entry) = state.runs.get(&name) else {
                 return Found::New(name);
             };
             let counts = match phase_of(&entry.run) {
+                // It was taken back. Where that has ended half-way the state of the cluster decides as well.
+                _ if is_undoing(&entry.run) => false,
                 RunPhase::Superseded => is_left_out(&entry.run),
                 // The record is evidence; whether there is work again is for the state of the cluster to say.
                 RunPhase::Succeeded => {
@@ -182,6 +208,8 @@ where
             entry.is_wanted = true;
         }
         self.work_on(name);
+        // Its task may have waited for the hook to come.
+        self.note_change();
     }
 
     fn set(&self, hook: &Hook, migration: &str, part: Part) {
@@ -219,7 +247,7 @@ where
         let mut judged = futures::stream::iter(judging).buffer_unordered(limits::HOOK_CONCURRENCY);
         let mut rest = limits::HOOK_REST;
         while let Some((spec, judgement)) = judged.next().await {
-            self.listener.judged(hook, &spec.migration, &judgement);
+            self.listener.judged(hook, spec, &judgement);
             *memory.judging.entry(spec.migration.clone()).or_default() += judgement.took;
             match judgement.decision {
                 Decision::NotNeeded | Decision::Skip => {
@@ -250,7 +278,8 @@ where
         spec: &'a RunSpec,
         lookups: &LookupCache,
     ) -> (&'a RunSpec, Judgement) {
-        (spec, self.driver.judge(spec, lookups).await)
+        let now = Sight::default();
+        (spec, self.driver.judge(spec, lookups, &now).await)
     }
 
     /// Returns what a migration of the hook waits for, of those that it names in `after`.
@@ -335,6 +364,11 @@ where
                         "it begins as soon as {migration} is not blocked any more"
                     ));
                 }
+                _ if is_in_the_way(&entry.run) => {
+                    return Some(format!(
+                        "it begins as soon as a person has said what became of {migration}"
+                    ));
+                }
                 phase if !phase.is_over() => active += 1,
                 _ => {}
             }
@@ -353,6 +387,11 @@ where
         spec: &RunSpec,
         name: &str,
     ) -> Result<(), String> {
+        if spec.definition.policy.run.is_once()
+            && let Some(reason) = self.state().no_room(name)
+        {
+            return Err(reason);
+        }
         let run = new_run(&self.whose, name, spec.clone());
         let stored: Run = match self.driver.store().create(&run).await {
             Ok(stored) => stored,

@@ -2,17 +2,26 @@
 //!
 //! A pass never waits. It offers the hooks that its plan wants and reads how they stand; everything else happens in tasks of the
 //! conductor, which ring the bell of the target when a hook has come further. The rooms: `naming` (what a run is of, and its name),
-//! `state` (what is known of hooks and runs, and how that reads for planning), `hook` (one task for each hook that is wanted: judge,
-//! order, begin), `work` (one task for each run that is not over).
+//! `state` (what is known of hooks and runs, and how that reads for planning), `once` (runs whose record decides), `hook` (one task for each hook that is wanted: judge,
+//! order, begin), `ahead` and `foresight` (one task for all hooks that a deploy comes by later: judge them before its first change), `work` (one task for each run that is not over),
+//! `undo` (which run of a removed component is taken back next).
 //!
 //! What is found after a restart is in the records of runs: those inside a step go on at once, those that wait are first held against
 //! what the next plan wants, and are superseded where it wants something else.
 
+mod ahead;
+mod foresight;
 mod hook;
 mod naming;
+mod once;
 mod state;
+mod undo;
 mod work;
 
+#[cfg(test)]
+mod ahead_tests;
+#[cfg(test)]
+mod once_tests;
 #[cfg(test)]
 mod tests;
 
@@ -29,12 +38,13 @@ use super::clock::Clock;
 use super::driver::{Driver, Judgement};
 use super::effects::Effects;
 use super::store::RunStore;
-use crate::model::api::Run;
+use crate::model::api::{Run, RunSpec};
 use crate::model::migration::Hook;
-use crate::model::{Revision, SourceName};
-use crate::plan::hooks::{DueHook, HookStates};
+use crate::model::{ComponentName, Revision, SourceName};
+use crate::plan::hooks::{AheadHook, DueHook, HookStates, Once};
 
 pub use naming::{hook_of, labels_of, run_selector};
+pub use once::happens_once;
 use state::State;
 
 /// The hooks that a plan wants, with what their runs carry.
@@ -50,6 +60,12 @@ pub struct Offer<'a> {
     pub http_hosts: &'a [String],
     /// The hooks; any other one is no longer wanted.
     pub hooks: &'a [DueHook],
+    /// Removed components whose runs are to be taken back; of any other one nothing more is begun.
+    pub undo: &'a [ComponentName],
+    /// What the target remembers of runs that happen once, as it is stored.
+    pub once: &'a Once,
+    /// The hooks that are judged before anything of the deploy is changed.
+    pub ahead: &'a [AheadHook],
 }
 
 /// Runs the migrations of one target.
@@ -63,8 +79,8 @@ pub trait Conduct: Send + Sync {
 
 /// Hears what becomes of migrations: logs, metrics, events and audit lines are made of this.
 pub trait Listen: Send + Sync {
-    /// A guard was judged.
-    fn judged(&self, hook: &Hook, migration: &str, judgement: &Judgement);
+    /// The guard of a migration was judged.
+    fn judged(&self, hook: &Hook, spec: &RunSpec, judgement: &Judgement);
 
     /// The record of a run was written. `before` is what it was; none where it was created.
     fn changed(&self, before: Option<&Run>, run: &Run);
@@ -176,6 +192,12 @@ where
         (self.inner.bell)();
     }
 
+    /// Is told what the target remembers of runs that happen once, where no plan has told yet: those that are inside a step go on.
+    pub fn recall(&self, once: Once) {
+        self.inner.state().once.get_or_insert(once);
+        self.inner.note_change();
+    }
+
     /// Is told why it is not known which Runs there are. What was known before stays.
     pub fn unlisted(&self, reason: &str) {
         self.inner.state().unlisted = Some(reason.to_owned());
@@ -184,8 +206,16 @@ where
 
     /// Is told of a Run that somebody has written; a person's word is in its annotation.
     pub fn seen(&self, run: Run) {
-        let name = self.inner.state().see(run);
+        let (name, is_stale) = {
+            let mut state = self.inner.state();
+            let name = state.see(run);
+            let is_stale = state.runs.get(&name).is_some_and(|entry| entry.is_stale);
+            (name, is_stale)
+        };
         self.inner.work_on(&name);
+        if is_stale {
+            self.inner.note_change();
+        }
     }
 
     /// Is told of a Run that is gone.
@@ -195,9 +225,16 @@ where
         (self.inner.bell)();
     }
 
+    /// Returns whether what it tells of blocked runs is only what another process has seen. The bell rings once it is not.
+    pub fn has_to_look(&self) -> bool {
+        self.inner.state().has_to_look()
+    }
+
     /// Returns when the runs that are over have ended, the newest first, and the names of those whose record a deploy still asks for.
-    pub fn ended(&self) -> (Vec<Timestamp>, BTreeSet<String>) {
-        self.inner.state().ended()
+    /// None while that is not known: no plan that knew the runs has said yet what it wants.
+    pub fn ended(&self) -> Option<(Vec<Timestamp>, BTreeSet<String>)> {
+        let state = self.inner.state();
+        state.is_offered.then(|| state.ended())
     }
 
     /// Waits until every task has ended, which they do once the conductor is told to stop.
@@ -219,7 +256,9 @@ where
     C: Clock + 'static,
 {
     fn offer(&self, offer: Offer<'_>) {
-        let (begun, parked) = self.inner.state().take_offer(offer);
+        let now = self.inner.driver.clock().monotonic();
+        let (begun, parked) = self.inner.state().take_offer(offer, now);
+        self.inner.watch_ahead();
         for (hook, wanted, stop) in begun {
             let inner = Arc::clone(&self.inner);
             self.inner.spawn(hook::conduct(inner, hook, wanted, stop));
@@ -227,11 +266,17 @@ where
         if parked {
             self.inner.note_change();
         }
+        let why = format!("its component is gone since {}", offer.revision);
+        let next = self.inner.state().begin_undo(offer.undo, &why);
+        for name in next {
+            self.inner.work_on(&name);
+        }
         self.inner.nudged.send_modify(|count| *count += 1);
     }
 
     fn states(&self) -> HookStates {
-        self.inner.state().states()
+        let now = self.inner.driver.clock().monotonic();
+        self.inner.state().states(now)
     }
 }
 

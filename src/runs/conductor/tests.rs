@@ -3,6 +3,8 @@ use std::sync::Mutex as StdMutex;
 
 use serde_json::{Value, json};
 
+mod undoing;
+
 use super::*;
 use crate::model::api::RunPhase;
 use crate::model::migration::{HookPhase, HookScope, Migration, MigrationSpec};
@@ -13,11 +15,11 @@ use crate::runs::{EffectError, ProcessClock, ResourceKind};
 
 /// What was heard, in order.
 #[derive(Default)]
-struct Heard(StdMutex<Vec<String>>);
+pub(super) struct Heard(StdMutex<Vec<String>>);
 
 impl Listen for Heard {
-    fn judged(&self, _: &Hook, migration: &str, judgement: &Judgement) {
-        let line = format!("{migration} {}", judgement.decision);
+    fn judged(&self, _: &Hook, spec: &RunSpec, judgement: &Judgement) {
+        let line = format!("{} {}", spec.migration, judgement.decision);
         self.0.lock().unwrap().push(line);
     }
 
@@ -36,20 +38,20 @@ impl Listen for Heard {
 }
 
 /// A world, and one conductor after another in it.
-struct Stage {
-    world: Memory,
+pub(super) struct Stage {
+    pub(super) world: Memory,
     heard: Arc<Heard>,
-    conductor: Conductor<Memory, Memory, ProcessClock>,
-    stop: CancellationToken,
+    pub(super) conductor: Conductor<Memory, Memory, ProcessClock>,
+    pub(super) stop: CancellationToken,
     source: SourceName,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::in_world(Memory::default())
     }
 
-    fn in_world(world: Memory) -> Self {
+    pub(super) fn in_world(world: Memory) -> Self {
         let source = SourceName::new("modules").unwrap();
         let whose = Whose {
             source: source.clone(),
@@ -70,15 +72,32 @@ impl Stage {
         }
     }
 
-    fn offer(&self, hooks: &[DueHook]) {
+    pub(super) fn offer(&self, hooks: &[DueHook]) {
+        self.offer_with(hooks, &[]);
+    }
+
+    pub(super) fn offer_with(&self, hooks: &[DueHook], ahead: &[AheadHook]) {
+        self.offer_all(hooks, ahead, (&Once::default(), &[]));
+    }
+
+    /// Offers hooks, beside what the target remembers.
+    pub(super) fn offer_all(
+        &self,
+        hooks: &[DueHook],
+        ahead: &[AheadHook],
+        (once, undo): (&Once, &[ComponentName]),
+    ) {
         let revision = Revision::commit("main", "0123456789012345678901234567890123456789");
         self.conductor.states();
         self.conductor.offer(Offer {
             revision: &revision,
             author: "Ada",
             release: None,
-            http_hosts: &[],
+            http_hosts: &["registry.example.com".to_owned()],
             hooks,
+            undo,
+            once,
+            ahead,
         });
     }
 
@@ -94,14 +113,14 @@ impl Stage {
         panic!("it stays as it is: {:#?}", self.conductor.states());
     }
 
-    async fn until_done(&self, hook: &DueHook) {
+    pub(super) async fn until_done(&self, hook: &DueHook) {
         self.until(hook, |state| {
             state.open.is_empty() && state.failed.is_empty()
         })
         .await;
     }
 
-    async fn until_open(&self, hook: &DueHook, migration: &str, stand: Stand) {
+    pub(super) async fn until_open(&self, hook: &DueHook, migration: &str, stand: Stand) {
         self.until(hook, |state| {
             let mut open = state.open.iter();
             open.any(|it| it.migration == migration && it.stand == stand)
@@ -109,16 +128,16 @@ impl Stage {
         .await;
     }
 
-    fn heard(&self) -> Vec<String> {
+    pub(super) fn heard(&self) -> Vec<String> {
         self.heard.0.lock().unwrap().clone()
     }
 
-    fn value(&self, name: &str) -> Option<Value> {
+    pub(super) fn value(&self, name: &str) -> Option<Value> {
         let kind = kind();
         self.world.object(&kind, Some("default"), name)
     }
 
-    fn run_of(&self, migration: &str) -> Run {
+    pub(super) fn run_of(&self, migration: &str) -> Run {
         let state = self.conductor.inner.state();
         let mut runs = state.runs.iter();
         let found = runs.find(|(_, entry)| entry.run.spec.migration == migration);
@@ -126,7 +145,7 @@ impl Stage {
     }
 }
 
-fn kind() -> ResourceKind {
+pub(super) fn kind() -> ResourceKind {
     ResourceKind {
         api_version: "v1".to_owned(),
         kind: "ConfigMap".to_owned(),
@@ -138,7 +157,7 @@ fn kind() -> ResourceKind {
     clippy::needless_pass_by_value,
     reason = "a value from json! has no other use"
 )]
-fn migration(name: &str, more: Value) -> DueMigration {
+pub(super) fn migration(name: &str, more: Value) -> DueMigration {
     let mut spec = json!({
         "owner": "team-a", "bind": {"phase": "pre"}, "lifecycle": {"never": "it is a test"},
         "lookups": {
@@ -166,7 +185,7 @@ fn migration(name: &str, more: Value) -> DueMigration {
     }
 }
 
-fn hook(deploy: &str, migrations: Vec<DueMigration>) -> DueHook {
+pub(super) fn hook(deploy: &str, migrations: Vec<DueMigration>) -> DueHook {
     DueHook {
         hook: Hook {
             scope: HookScope::Global,
@@ -181,14 +200,14 @@ fn hook(deploy: &str, migrations: Vec<DueMigration>) -> DueHook {
     }
 }
 
-fn gated() -> Value {
+pub(super) fn gated() -> Value {
     json!({"guard": {
         "needed": "objects.mark == null",
         "requires": [{"cel": "objects.gate != null", "message": "the gate is closed"}],
     }})
 }
 
-fn put(world: &Memory, name: &str) {
+pub(super) fn put(world: &Memory, name: &str) {
     world.put(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"},
     }));

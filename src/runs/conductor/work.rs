@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Inner;
-use super::state::phase_of;
+use super::state::{RunEntry, is_said, is_undoing, phase_of};
 use crate::model::api::{Run, RunCommand, RunPhase};
 use crate::model::limits;
+use crate::plan::hooks::{Loss, Trust};
 use crate::runs::clock::Clock;
 use crate::runs::effects::Effects;
-use crate::runs::machine::is_new;
+use crate::runs::sight::Sight;
 use crate::runs::store::RunStore;
 
 /// What a run's task has in hand.
@@ -22,6 +23,11 @@ struct Hand {
     commands: watch::Receiver<Option<RunCommand>>,
     is_wanted: bool,
     is_offered: bool,
+    /// Why it is to be taken back.
+    undo: Option<String>,
+    is_stale: bool,
+    /// How the run is looked at while its hook has not come, and whether it may begin then.
+    ahead: Option<(Sight, bool)>,
 }
 
 impl<E, S, C> Inner<E, S, C>
@@ -40,7 +46,7 @@ where
             if entry.is_working {
                 return;
             }
-            if is_at_rest(&entry.run, entry.commands.borrow().as_ref()) {
+            if is_at_rest(entry) {
                 state.shrink(name);
                 return;
             }
@@ -50,13 +56,20 @@ where
     }
 
     fn hand(&self, name: &str) -> Option<Hand> {
-        let state = self.state();
-        let entry = state.runs.get(name)?;
+        let mut state = self.state();
+        let entry = state.runs.get_mut(name)?;
+        let is_stale = std::mem::take(&mut entry.is_stale);
+        let run = Arc::clone(&entry.run);
+        let (commands, is_wanted) = (entry.commands.subscribe(), entry.is_wanted);
+        let undo = entry.undo.clone();
         Some(Hand {
-            run: Arc::clone(&entry.run),
-            commands: entry.commands.subscribe(),
-            is_wanted: entry.is_wanted,
+            commands,
+            is_wanted,
             is_offered: state.is_offered,
+            undo,
+            is_stale,
+            ahead: state.sight_of(&run),
+            run,
         })
     }
 
@@ -92,8 +105,7 @@ where
             return;
         };
         // A person's word that came in between is not lost.
-        let is_at_rest = is_at_rest(&entry.run, entry.commands.borrow().as_ref());
-        if is_at_rest || inner.stop.is_cancelled() {
+        if is_at_rest(entry) || inner.stop.is_cancelled() {
             entry.is_working = false;
             state.shrink(&name);
             return;
@@ -113,6 +125,21 @@ where
         let Some(mut hand) = self.hand(name) else {
             return;
         };
+        if hand.is_stale {
+            return self.read_again(name).await;
+        }
+        if let Some(why) = hand.undo {
+            return self.take_back(name, &why, hand.commands).await;
+        }
+        let trust = self.state().trust(&hand.run);
+        match trust {
+            Trust::Known => {}
+            // Its first effect comes after it is written down.
+            Trust::Unwritten => {
+                return self.rest(&mut changed, &mut hand.commands, None).await;
+            }
+            Trust::Lost(loss) => return self.distrust(name, &hand, loss).await,
+        }
         let phase = phase_of(&hand.run);
         let is_parked = matches!(
             phase,
@@ -124,7 +151,7 @@ where
             return self.rest(&mut changed, &mut hand.commands, None).await;
         }
         let run = (*hand.run).clone();
-        if is_parked && !hand.is_wanted {
+        if is_parked && !hand.is_wanted && !is_undoing(&hand.run) {
             let why = "its definition or its deploy is no longer wanted";
             let written = |run: &Run| self.wrote(run);
             let run = self.driver.supersede(run, why, &self.stop, written).await;
@@ -135,6 +162,12 @@ where
         if matches!(phase, RunPhase::Paused | RunPhase::Manual) && !is_said {
             return self.rest(&mut changed, &mut hand.commands, None).await;
         }
+        if let Some((sight, may_begin)) = hand.ahead.take() {
+            if may_begin && !is_said {
+                return self.rest(&mut changed, &mut hand.commands, None).await;
+            }
+            return self.go_ahead(name, (hand, &sight), changed).await;
+        }
         let run = (*hand.run).clone();
         let written = |run: &Run| self.wrote(run);
         let run = self
@@ -142,6 +175,9 @@ where
             .drive(run, hand.commands.clone(), &self.stop, written)
             .await;
         self.wrote(&run);
+        if self.state().look_at(name) {
+            (self.bell)();
+        }
         let is_same = run == *hand.run;
         match phase_of(&run) {
             phase if phase.is_over() => {}
@@ -154,6 +190,82 @@ where
             // Let go of: by us, since we stop, or since somebody else has written.
             _ if self.stop.is_cancelled() => {}
             _ => self.read_again(name).await,
+        }
+    }
+
+    /// Begins to take a run back, and drives that until it is over or needs a person. What is known of a run that is over is not its
+    /// whole record, which is read first.
+    async fn take_back(
+        self: &Arc<Self>,
+        name: &str,
+        why: &str,
+        commands: watch::Receiver<Option<RunCommand>>,
+    ) {
+        let Ok(Some(run)) = self.driver.store().read(name).await else {
+            return self.read_again(name).await;
+        };
+        let written = |run: &Run| {
+            // It is in the record from the first write on.
+            if let Some(entry) = self.state().runs.get_mut(name) {
+                entry.undo = None;
+            }
+            self.wrote(run);
+        };
+        let undone = self.driver.undo(run, why, commands, &self.stop, written);
+        let run = undone.await;
+        let is_stopped = self.stop.is_cancelled();
+        self.wrote(&run);
+        let is_left = {
+            let mut state = self.state();
+            let entry = state.runs.get_mut(name);
+            // Where it could not be begun at all, planning says what to do next.
+            entry.is_some_and(|entry| entry.undo.take().is_some())
+        };
+        if is_left && !is_stopped {
+            self.note_change();
+            (self.bell)();
+        }
+    }
+
+    /// Has a person asked about a run whose record was lost.
+    async fn distrust(&self, name: &str, hand: &Hand, loss: Loss) {
+        let (run, why) = ((*hand.run).clone(), loss.to_string());
+        let written = |run: &Run| self.wrote(run);
+        let run = self.driver.distrust(run, &why, &self.stop, written).await;
+        self.wrote(&run);
+        if run == *hand.run {
+            self.read_again(name).await;
+        }
+    }
+
+    /// Asks whether a run may begin whose hook has not come, and waits while it may not.
+    async fn go_ahead(
+        self: &Arc<Self>,
+        name: &str,
+        (mut hand, sight): (Hand, &Sight),
+        mut changed: watch::Receiver<u64>,
+    ) {
+        let written = |run: &Run| self.wrote(run);
+        let asked = (hand.commands.clone(), sight);
+        let run = (*hand.run).clone();
+        let (run, may_begin) = self
+            .driver
+            .look_ahead(run, asked, &self.stop, written)
+            .await;
+        self.wrote(&run);
+        if self.state().look_at(name) {
+            (self.bell)();
+        }
+        if may_begin {
+            self.state().let_begin(&run);
+            self.note_change();
+            (self.bell)();
+        } else if phase_of(&run) == RunPhase::Blocked {
+            let look = self.until(&run);
+            self.rest(&mut changed, &mut hand.commands, Some(look))
+                .await;
+        } else if !phase_of(&run).is_over() && run == *hand.run && !self.stop.is_cancelled() {
+            self.read_again(name).await;
         }
     }
 
@@ -227,11 +339,7 @@ where
     }
 }
 
-fn is_said(run: &Run, command: Option<&RunCommand>) -> bool {
-    let status = run.status.clone().unwrap_or_default();
-    command.is_some_and(|command| is_new(&status, command))
-}
-
-fn is_at_rest(run: &Run, command: Option<&RunCommand>) -> bool {
-    phase_of(run).is_over() && !is_said(run, command)
+fn is_at_rest(entry: &RunEntry) -> bool {
+    let command = entry.commands.borrow();
+    phase_of(&entry.run).is_over() && entry.undo.is_none() && !is_said(&entry.run, command.as_ref())
 }

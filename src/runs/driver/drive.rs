@@ -8,14 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use super::session::{Leave, Session, Word};
-use crate::model::api::{Run, RunCommand, RunPhase, RunStatus, StepRecord};
+use crate::model::api::{Run, RunCommand, RunPhase, StepRecord};
 use crate::model::limits;
 use crate::model::migration::Step;
 use crate::runs::clock::Clock;
 use crate::runs::effects::Effects;
 use crate::runs::guard::{Proof, Verdict, prove};
 use crate::runs::lookups::{LookupCache, Scene, Surroundings};
-use crate::runs::machine::{Next, lost_record};
+use crate::runs::machine::{Next, is_lost, lost_record};
+use crate::runs::sight::Sight;
 use crate::runs::steps::stop as stop_step;
 use crate::runs::store::RunStore;
 
@@ -62,17 +63,20 @@ impl<E: Effects, S: RunStore, C: Clock> Driver<E, S, C> {
         session.run
     }
 
-    /// Hands a run whose record decides and was lost to a person: nothing is done until somebody has said whether it ever ran.
-    /// It is meant for a record that was just created; one that tells something is returned as it is.
+    /// Hands a run whose record decides and was lost to a person: nothing is done until somebody has said whether it ever ran. One
+    /// that is over, or that a person is asked about already, is returned as it is.
     pub async fn distrust(
         &self,
         run: Run,
+        why: &str,
         stop: &CancellationToken,
         on_change: impl Fn(&Run) + Send + Sync,
     ) -> Run {
         let mut session = self.session(run, stop, on_change);
-        if session.status() == RunStatus::default() {
-            let status = lost_record(session.name(), self.now());
+        let before = session.status();
+        if !before.phase.is_over() && !is_lost(&before) {
+            let wish = RunCommand::wished(&session.run);
+            let status = lost_record(session.name(), why, (&before, wish), self.now());
             let ended = session.save(status).await;
             session.let_go(ended);
         }
@@ -146,7 +150,7 @@ impl<E: Effects, S: RunStore, C: Clock> Driver<E, S, C> {
 
 impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E, S, C, F> {
     /// Says why a run was let go of that is not over.
-    fn let_go(&self, ended: Result<(), Leave>) {
+    pub(super) fn let_go(&self, ended: Result<(), Leave>) {
         if let Err(Leave::NotOurs(reason)) = ended {
             tracing::info!(run.name = self.name(), reason, "let go of a run");
         }
@@ -228,23 +232,7 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
             machine.is_overridden(),
             machine.status().phase == RunPhase::Blocked,
         );
-        let spec = self.spec.clone();
-        let name = self.name().to_owned();
-        let surroundings = Surroundings {
-            run: &name,
-            steps: &[],
-        };
-        let judgement = self
-            .driver
-            .judge_run(&spec, &LookupCache::new(), surroundings, overridden)
-            .await;
-        let verdict = Verdict {
-            decision: judgement.decision,
-            evidence: judgement.evidence,
-            message: judgement.message,
-            runbook: judgement.runbook,
-            may_be_overridden: judgement.may_be_overridden,
-        };
+        let verdict = self.verdict(overridden, &Sight::default()).await;
         let spent = self.elapsed();
         let before = self.status();
         let mut machine = self.machine();
@@ -264,6 +252,21 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
             return Ok(());
         }
         self.save(status).await
+    }
+
+    /// Asks the guard, and looks whether the work can be done.
+    pub(super) async fn verdict(&self, overridden: bool, sight: &Sight) -> Verdict {
+        let spec = self.spec.clone();
+        let name = self.name().to_owned();
+        let surroundings = Surroundings {
+            run: &name,
+            steps: &[],
+        };
+        let lookups = LookupCache::new();
+        let judged = self
+            .driver
+            .judge_run(&spec, (&lookups, surroundings), overridden, sight);
+        judged.await.into()
     }
 
     /// Asks for the proof that the work is done.

@@ -4,6 +4,7 @@
 //! and with the claim of this process. So there is no effect without a recorded attempt, and whoever goes on after a kill knows
 //! which step may have had its effect. Only one process drives a run: what another has written under its own claim ends this one.
 
+mod ahead;
 mod drive;
 mod judge;
 mod look;
@@ -14,7 +15,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(super) use tests::spec as spec_of_a_test;
+pub(crate) use tests::spec as spec_of_a_test;
 
 pub use judge::Judgement;
 

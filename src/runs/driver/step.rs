@@ -16,7 +16,7 @@ use crate::runs::clock::Clock;
 use crate::runs::effects::Effects;
 use crate::runs::guard::Proof;
 use crate::runs::machine::{Outputs, Position};
-use crate::runs::steps::{StepContext, StepResult, attempt, recover};
+use crate::runs::steps::{StepContext, StepResult, attempt, intend, recover};
 use crate::runs::store::RunStore;
 
 /// How an attempt came to its end here.
@@ -91,6 +91,11 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
         } else {
             machine.begin(&position, view.item.as_ref(), found);
             let status = machine.into_status();
+            self.hold(status);
+            let intended = self.intended(&position, &step, &view).await;
+            let mut machine = self.machine();
+            machine.intend(&position, intended);
+            let status = machine.into_status();
             self.save(status).await?;
         }
         let ended = self.carry_out(&position, &step, &view, false).await?;
@@ -157,6 +162,31 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
             () = self.stop.cancelled() => Err(Leave::Stopped),
             () = self.driver.clock().sleep(delay) => Ok(()),
         }
+    }
+
+    /// Looks what an attempt is about to change, for an undo.
+    async fn intended(&self, position: &Position, step: &Step, view: &View) -> Value {
+        if self.status().undoing {
+            return Value::Null;
+        }
+        let machine = self.machine();
+        let key = machine.idempotency_key(position);
+        let record = machine.record(position).cloned().unwrap_or_default();
+        drop(machine);
+        let (spec, run) = (self.spec.clone(), self.name().to_owned());
+        let context = StepContext {
+            effects: self.driver.effects(),
+            run: &run,
+            spec: &spec,
+            step,
+            item: view.item.as_ref(),
+            bindings: &view.scene.bindings,
+            objects: &view.scene.objects,
+            record: &record,
+            idempotency_key: &key,
+            deadline: limits::ATTEMPT_MIN,
+        };
+        intend(&context).await
     }
 
     /// Makes an attempt. A panic ends nothing but the attempt; a hang ends with its time; a stop or a cancel gives it a moment.

@@ -1,4 +1,5 @@
-//! Whether what a run has changed is still as the run left it: an undo takes back nothing that somebody has changed since.
+//! Whether what a run has changed is still as the run left it: an undo takes back nothing that somebody has changed since, and
+//! nothing that the run has not changed.
 
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use crate::model::migration::{ObjectReference, Step, StepAction};
 use crate::runs::clock::Clock;
 use crate::runs::effects::{EffectError, Effects, ResourceKind};
 use crate::runs::lookups::Scene;
+use crate::runs::machine::{changed_objects, is_same_object};
 use crate::runs::steps::changed_since;
 use crate::runs::store::RunStore;
 
@@ -32,8 +34,24 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
         item: Option<&Value>,
         scene: &Scene,
     ) -> Result<Option<String>, EffectError> {
-        let about = about(step, item, scene);
-        for object in left_by(&self.status()) {
+        if !matches!(
+            step.action,
+            StepAction::Patch(_) | StepAction::Apply(_) | StepAction::Delete(_)
+        ) {
+            return Ok(None);
+        }
+        let status = self.status();
+        let left = left_by(&status);
+        let about = self.about(step, item, scene);
+        let foreign = about
+            .iter()
+            .find(|about| !left.iter().any(|object| about.names(object)));
+        if let Some(foreign) = foreign.filter(|_| !self.may_have_changed_more(&status)) {
+            return Ok(Some(format!(
+                "{foreign} is left as it is: no change of the run to it is recorded"
+            )));
+        }
+        for object in left {
             if !about.iter().any(|about| about.names(&object)) {
                 continue;
             }
@@ -57,22 +75,52 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
         }
         Ok(None)
     }
+
+    /// Returns whether the run had steps that may have changed objects without a record of which: programs and requests.
+    fn may_have_changed_more(&self, status: &RunStatus) -> bool {
+        let has_begun = |step: &Step| {
+            let mut records = status.steps.iter();
+            records.any(|record| record.id == step.id && record.attempts > 0)
+        };
+        let blind = |step: &&Step| {
+            matches!(
+                step.action,
+                StepAction::Job(_) | StepAction::Http(_) | StepAction::Compiled(_)
+            )
+        };
+        let mut steps = self.spec.definition.steps.iter().filter(blind);
+        steps.any(has_begun)
+    }
+
+    /// Returns what a step is about, as far as that can be said before it. What `ref` names may be gone: then its lookup tells.
+    fn about(&self, step: &Step, item: Option<&Value>, scene: &Scene) -> Vec<About> {
+        let mut about = about(step, item, scene);
+        let reference = match &step.action {
+            StepAction::Patch(patch) => patch.reference.as_ref(),
+            StepAction::Delete(delete) => delete.reference.as_ref(),
+            _ => None,
+        };
+        if about.is_empty()
+            && let Some(lookup) = reference.and_then(|name| self.spec.definition.lookups.get(name))
+        {
+            about.push(About {
+                api_version: lookup.api_version.clone(),
+                kind: lookup.kind.clone(),
+                namespace: lookup.namespace.clone(),
+                name: lookup.name.clone(),
+            });
+        }
+        about
+    }
 }
 
 /// Returns the objects as the run left them: of several changes of one object the last value of each field counts.
 fn left_by(status: &RunStatus) -> Vec<Value> {
     let mut objects: Vec<Value> = Vec::new();
     let records = status.steps.iter().chain(&status.undone);
-    let changes = records
-        .filter_map(|record| record.effect["objects"].as_array())
-        .flatten();
-    for change in changes {
-        let same = |one: &&mut Value| {
-            ["apiVersion", "kind", "namespace", "name"]
-                .iter()
-                .all(|field| one[*field] == change[*field])
-        };
-        let Some(known) = objects.iter_mut().find(same) else {
+    for change in &records.flat_map(changed_objects).collect::<Vec<Value>>() {
+        let known = objects.iter_mut();
+        let Some(known) = known.into_iter().find(|one| is_same_object(one, change)) else {
             objects.push(change.clone());
             continue;
         };
@@ -160,6 +208,17 @@ fn rendered(value: &Value, scene: &Scene) -> Option<Value> {
 }
 
 // === impl About ===
+
+impl std::fmt::Display for About {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.kind)?;
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
+            (None, Some(name)) => write!(f, " {name}"),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl About {
     fn of(object: &Value) -> Option<Self> {

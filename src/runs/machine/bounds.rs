@@ -1,6 +1,9 @@
 //! What a record may hold. What goes first is what matters least to whoever goes on: the story, then the values that decisions
 //! rested on; never the present attempt, what an undo is guarded by, or what later steps use.
 
+use serde_json::Value;
+
+use super::results::is_same_object;
 use crate::model::api::{Evidence, RunStatus, StepRecord, StepState};
 use crate::model::limits;
 
@@ -109,6 +112,17 @@ fn is_ended(record: &StepRecord) -> bool {
     matches!(record.state, StepState::Done | StepState::Skipped)
 }
 
+/// Returns the objects that a step has changed, and those that it was about to change where it may have: of what a killed process has
+/// done nothing else is known.
+pub fn changed_objects(record: &StepRecord) -> Vec<Value> {
+    let objects = |of: &Value| of["objects"].as_array().cloned().unwrap_or_default();
+    let mut changed = objects(&record.effect);
+    let mut intended = objects(&record.intended);
+    intended.retain(|one| !changed.iter().any(|other| is_same_object(one, other)));
+    changed.append(&mut intended);
+    changed
+}
+
 /// Folds the elements of steps that have ended into the records of their steps, the first step first, while there are more
 /// records than a Run may have: what they changed stays, for an undo.
 fn fold_elements(records: &mut Vec<StepRecord>) {
@@ -126,8 +140,8 @@ fn fold_elements(records: &mut Vec<StepRecord>) {
         let mut changed = Vec::new();
         records.retain(|record| {
             let element = record.id == id && record.item.is_some();
-            if element && let Some(objects) = record.effect["objects"].as_array() {
-                changed.extend(objects.iter().cloned());
+            if element {
+                changed.extend(changed_objects(record));
             }
             !element
         });

@@ -92,7 +92,7 @@ impl Machine<'_> {
         }
         let message = format!("cancelled by {}: {}", command.by, command.reason);
         self.enter(RunPhase::Cancelling, "Cancelled", message);
-        if self.in_flight().is_none() {
+        if !self.is_running() {
             self.end_cancel();
         }
         true

@@ -4,20 +4,50 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Machine;
-use crate::model::api::{Run, RunPhase, RunStatus, StepState};
+use super::commands::is_new;
+use crate::model::api::{
+    Run, RunCommand, RunPhase, RunStatus, StepRecord, StepState, TimelineEntry,
+};
 use crate::model::limits;
 
+/// Why a run waits whose record was lost.
+const RECORD_LOST: &str = "RecordLost";
+
 /// Returns the status of a run whose record decides and was lost: nothing is done until a person has said whether it ever was.
-pub fn lost_record(name: &str, now: Timestamp) -> RunStatus {
-    RunStatus {
+/// `before` is what is left of it. What a person has said before the loss, also in the annotation (`wish`), says nothing about it.
+pub fn lost_record(
+    name: &str,
+    why: &str,
+    (before, wish): (&RunStatus, Option<RunCommand>),
+    now: Timestamp,
+) -> RunStatus {
+    let mut commands = before.commands.clone();
+    commands.extend(wish.filter(|wish| is_new(before, wish)));
+    let mut timeline = before.timeline.clone();
+    timeline.push(TimelineEntry {
+        at: Time(now),
+        what: format!("nothing of it goes on by itself: {why}"),
+    });
+    let surplus = timeline.len().saturating_sub(limits::RUN_TIMELINE_MAX);
+    timeline.drain(..surplus);
+    let mut status = RunStatus {
         phase: RunPhase::Manual,
-        reason: "RecordLost".to_owned(),
+        reason: RECORD_LOST.to_owned(),
         message: format!(
-            "the record of this migration was lost, and nothing else tells whether it ever ran here; look, and say what you have seen: fairway run resolve {name} done|again|fail --reason '…'"
+            "{why}\nlook, and say what you have seen: fairway run resolve {name} done|again|fail --reason '…'"
         ),
         since: Some(Time(now)),
+        commands,
+        timeline,
         ..RunStatus::default()
-    }
+    };
+    super::fit(&mut status);
+    status
+}
+
+/// Returns whether a person is asked about a run as a whole, since its record was lost.
+pub fn is_lost(status: &RunStatus) -> bool {
+    status.phase == RunPhase::Manual && status.reason == RECORD_LOST
 }
 
 /// Returns whether a run may be superseded: it is not over, and no effect of it is under way.
@@ -29,6 +59,7 @@ pub fn can_be_superseded(run: &Run) -> bool {
         && status.phase != RunPhase::Cancelling
         && !status.undoing
         && machine.in_flight().is_none()
+        && !machine.decides()
 }
 
 /// Returns whether a run has effects that its `undo` could take back and has not: it is never trimmed then.
@@ -36,12 +67,56 @@ pub fn has_open_undo(run: &Run) -> bool {
     let Some(status) = &run.status else {
         return false;
     };
-    let has_effects = status
-        .steps
-        .iter()
-        .any(|record| record.state == StepState::Done);
+    // Of a step that is under way, or of which nobody knows, it may be so.
+    let may_have = |record: &StepRecord| {
+        matches!(
+            record.state,
+            StepState::Done | StepState::Running | StepState::Unknown
+        ) || !record.effect.is_null()
+            || !record.intended.is_null()
+    };
+    let has_effects = status.steps.iter().any(may_have);
     let is_undone = status.undoing && status.phase == RunPhase::Succeeded;
     !run.spec.definition.undo.is_empty() && has_effects && !is_undone
+}
+
+/// Returns the order in which runs of one component are taken back, by their positions: the last effect first. Of two that began within
+/// the same second the one goes first that comes after the other by its phase, or by `after` of its definition.
+pub fn undo_order(runs: &[&Run]) -> Vec<usize> {
+    let began = |run: &Run| {
+        let status = run.status.as_ref();
+        let of_status = status.and_then(|it| it.started_at.as_ref()).map(|it| it.0);
+        let created = run.metadata.creation_timestamp.as_ref().map(|it| it.0);
+        of_status.or(created)
+    };
+    let mut left: Vec<usize> = (0..runs.len()).collect();
+    left.sort_by_key(|index| {
+        let run = runs[*index];
+        (
+            std::cmp::Reverse((began(run), run.spec.phase)),
+            run.metadata.name.clone(),
+        )
+    });
+    let mut order = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let mut chosen = 0;
+        // A chain of `after` has no circle and is no longer than what is left.
+        for _ in 0..left.len() {
+            let run = runs[left[chosen]];
+            let follows = |index: &usize| {
+                let other = runs[*index];
+                other.spec.deploy == run.spec.deploy
+                    && other.spec.phase == run.spec.phase
+                    && other.spec.definition.after.contains(&run.spec.migration)
+            };
+            match left.iter().position(follows) {
+                Some(next) => chosen = next,
+                None => break,
+            }
+        }
+        order.push(left.remove(chosen));
+    }
+    order
 }
 
 // === impl Machine ===
@@ -84,18 +159,33 @@ impl Machine<'_> {
         self.end(RunPhase::Cancelled, "Cancelled", message);
     }
 
+    /// Returns whether what was done, or may have been, is known by the record alone: another run in its place would do it again.
+    fn decides(&self) -> bool {
+        let is_once = self.spec.definition.policy.run.is_once();
+        is_once && (self.status.started_at.is_some() || is_lost(&self.status))
+    }
+
     /// Ends a run that has had no effect yet, since another takes its place.
     ///
     /// # Errors
     ///
-    /// When a step is under way or the run is over: it ends as it began.
+    /// When a step is under way, the run is over, or its record alone tells what it did: it ends as it began.
     pub fn supersede(&mut self, why: &str) -> Result<(), String> {
         if self.status.phase.is_over() {
             return Err(format!("run {} is over", self.name));
         }
+        if self.status.undoing {
+            return Err(format!("run {} is being taken back", self.name));
+        }
         if let Some(record) = self.in_flight() {
             let step = super::steps::label(record);
             return Err(format!("{step} of run {} is under way", self.name));
+        }
+        if self.decides() {
+            return Err(format!(
+                "nothing but the record of run {} tells what it did",
+                self.name
+            ));
         }
         self.note(format!("superseded: {why}"));
         self.end(RunPhase::Superseded, "Superseded", why);
@@ -166,6 +256,8 @@ impl Machine<'_> {
         }
         self.status.undoing = true;
         self.status.active_milliseconds = 0;
+        self.status.unknown_guards = 0;
+        self.status.open_proofs = 0;
         self.status.ended_at = None;
         self.note(format!("taking it back: {why}"));
         self.enter(RunPhase::Running, "Undoing", "");

@@ -58,7 +58,12 @@ impl Machine<'_> {
     }
 
     fn blocked(&mut self, verdict: Verdict) {
-        let mut message = verdict.message;
+        // What has to be so comes first, then the way around it; what can be applied, if there is anything, stands below.
+        let (what, below) = match verdict.message.split_once('\n') {
+            Some((what, below)) => (what, Some(below)),
+            None => (verdict.message.as_str(), None),
+        };
+        let mut message = what.to_owned();
         if let Some(runbook) = &verdict.runbook {
             message = format!("{message} ({runbook})");
         }
@@ -68,11 +73,10 @@ impl Machine<'_> {
                 self.name
             );
         }
-        let reason = if verdict.may_be_overridden {
-            "RequirementFalse"
-        } else {
-            "HopSkipped"
-        };
+        if let Some(below) = below {
+            message = format!("{message}\n{below}");
+        }
+        let reason = verdict.reason;
         // The same answer as before changes nothing: a status that says the same is not written again.
         if self.status.phase != RunPhase::Blocked || self.status.message != message {
             let first_line = message.lines().next().unwrap_or_default();
@@ -80,6 +84,14 @@ impl Machine<'_> {
             self.status.evidence = bounds::evidence(verdict.evidence);
             self.enter(RunPhase::Blocked, reason, message);
             self.status.next_at = self.after(limits::BLOCKED_INTERVAL);
+        }
+    }
+
+    /// Nothing keeps the run from beginning any more; it begins when its hook comes.
+    pub fn may_begin(&mut self) {
+        if self.status.phase == RunPhase::Blocked {
+            self.note("nothing keeps it from beginning any more");
+            self.enter(RunPhase::Pending, "", "");
         }
     }
 

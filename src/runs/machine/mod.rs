@@ -16,12 +16,12 @@ mod results;
 mod steps;
 mod time;
 
-pub use bounds::fit;
+pub use bounds::{changed_objects, fit};
 pub use commands::is_new;
-pub use finish::{can_be_superseded, has_open_undo, lost_record};
+pub use finish::{can_be_superseded, has_open_undo, is_lost, lost_record, undo_order};
 pub use items::{find as find_element, kept as kept_element};
 pub use next::{Next, Position};
-pub use results::Outputs;
+pub use results::{Outputs, is_same_object};
 pub use time::delay;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use super::{Machine, items};
 use crate::model::api::{RunPhase, StepRecord, StepState};
+use crate::model::migration::StepAction;
 
 /// A step, or one element of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Machine<'_> {
         match status.phase {
             RunPhase::Paused | RunPhase::Manual | RunPhase::Blocked => return Next::Rest,
             phase if phase.is_over() => return Next::Over,
-            RunPhase::Cancelling if self.in_flight().is_none() => return Next::EndCancel,
+            RunPhase::Cancelling if !self.is_running() => return Next::EndCancel,
             _ => {}
         }
         if self.wants_pause() && self.in_flight().is_none() {
@@ -98,6 +99,17 @@ impl Machine<'_> {
         let index = self.course().iter().position(|step| step.id == record.id)?;
         let item = record.item.clone();
         Some(Position { index, item })
+    }
+
+    /// Returns whether anything runs that a cancel has to give time: an attempt, or a Job. Between two looks at anything else nothing
+    /// does.
+    pub fn is_running(&self) -> bool {
+        self.in_flight().is_some_and(|record| {
+            let mut steps = self.course().iter();
+            let step = steps.find(|step| step.id == record.id);
+            record.state == StepState::Running
+                || step.is_none_or(|step| matches!(step.action, StepAction::Job(_)))
+        })
     }
 
     /// Returns the step whose effect may be under way: one that was begun and not ended, or that waits for what it has begun.

@@ -44,6 +44,9 @@ impl Machine<'_> {
         record.progress.clear();
         record.outputs = outputs;
         record.effect = outcome.effect;
+        if covers(&record.effect, &record.intended) {
+            record.intended = Value::Null;
+        }
         record.evidence.extend(outcome.evidence);
         let word = if outcome.changed {
             "done"
@@ -102,6 +105,8 @@ impl Machine<'_> {
         record.failures = record.failures.saturating_add(1);
         if !counts {
             record.free_attempts += 1;
+            // Nothing was done.
+            record.intended = Value::Null;
         }
         record.message = bounds::cut(message, bounds::STEP_MESSAGE_MAX);
         let delay = time::delay(retry, record.failures, &key)
@@ -272,6 +277,22 @@ impl Machine<'_> {
         let delay = jiff::SignedDuration::try_from(delay).ok()?;
         self.now.checked_add(delay).ok().map(Time)
     }
+}
+
+/// Returns whether an effect has every object that was intended.
+fn covers(effect: &Value, intended: &Value) -> bool {
+    let objects = |of: &Value| of["objects"].as_array().cloned().unwrap_or_default();
+    let known = objects(effect);
+    objects(intended)
+        .iter()
+        .all(|one| known.iter().any(|other| is_same_object(one, other)))
+}
+
+/// Returns whether two entries of records are about the same object.
+pub fn is_same_object(one: &Value, other: &Value) -> bool {
+    ["apiVersion", "kind", "namespace", "name"]
+        .iter()
+        .all(|field| one[*field] == other[*field])
 }
 
 /// Writes a length of time as definitions do.

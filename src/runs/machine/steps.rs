@@ -95,6 +95,14 @@ impl Machine<'_> {
         }
     }
 
+    /// Notes what the attempt that has just begun is about to change. One that would change nothing any more leaves what an earlier one
+    /// may have changed.
+    pub fn intend(&mut self, position: &Position, intended: Value) {
+        if !intended.is_null() {
+            self.record_mut(position).intended = intended;
+        }
+    }
+
     /// Returns what an attempt has left for the next look.
     pub fn progress(&self, position: &Position) -> BTreeMap<String, Value> {
         let record = self.record(position);

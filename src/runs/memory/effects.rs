@@ -8,12 +8,14 @@ use super::jobs;
 use super::objects::Key;
 use super::patches;
 use super::state::{Outcome, State};
+use crate::cluster::Access;
 use crate::model::Selector;
 use crate::model::limits;
 use crate::model::migration::{Lookup, MissingKind};
+use crate::runs::rights::{Plurals, plural};
 use crate::runs::{
     Deletion, EffectError, Effects, HttpAnswer, HttpRequest, Listing, ObjectPatch, Removed,
-    ResourceKind,
+    ResourceKind, Serving,
 };
 
 impl Memory {
@@ -84,6 +86,32 @@ impl Effects for Memory {
             )));
         }
         Ok(Value::Array(objects))
+    }
+
+    async fn serving(&self, kind: &ResourceKind) -> Result<Serving, EffectError> {
+        self.alive().await;
+        let group = kind.api_version.rsplit_once('/').map_or("", |it| it.0);
+        Ok(if self.lock().objects.is_served(kind) {
+            Serving::As(plural(group, &kind.kind, &Plurals::new()).0)
+        } else {
+            Serving::Not {
+                closest: Vec::new(),
+            }
+        })
+    }
+
+    async fn refused(&self, asked: &[Access]) -> Result<Vec<Access>, EffectError> {
+        self.alive().await;
+        let state = self.lock();
+        let refused = asked.iter().filter(|access| {
+            let right = (access.verb.clone(), access.resource.clone());
+            state.refused_rights.contains(&right)
+        });
+        Ok(refused.cloned().collect())
+    }
+
+    async fn user(&self) -> Result<String, EffectError> {
+        Ok("system:serviceaccount:fairway-system:fairway".to_owned())
     }
 
     async fn get(
@@ -162,7 +190,10 @@ impl Effects for Memory {
             let created = state.objects.create(manifest, is_job)?;
             if is_job {
                 let script = state.current_script().cloned().unwrap_or_default();
-                jobs::finish(&mut state.objects, &created, &script);
+                match &mut state.running_jobs {
+                    Some(running) => running.push(created.clone()),
+                    None => jobs::finish(&mut state.objects, &created, &script),
+                }
             }
             Ok((created, true))
         })

@@ -82,6 +82,12 @@ impl Memory {
         self.lock().runs.get(name).cloned()
     }
 
+    /// Returns all records.
+    #[cfg(test)]
+    pub(in crate::runs) fn runs(&self) -> Vec<Run> {
+        self.lock().runs.values().cloned().collect()
+    }
+
     /// Changes a record as somebody else would: a person's annotation, or another agent. Not counted as a write.
     pub fn edit_run(&self, name: &str, edit: impl FnOnce(&mut Run)) {
         self.lock().edit_run(name, edit);
@@ -112,6 +118,21 @@ impl Memory {
         self.lock().scripts.insert(step.to_owned(), script);
     }
 
+    /// Lets Jobs go on that are created from now on, until [`Memory::finish_jobs`].
+    #[cfg(test)]
+    pub(super) fn hold_jobs(&self) {
+        self.lock().running_jobs = Some(Vec::new());
+    }
+
+    /// Ends well the Jobs that go on.
+    #[cfg(test)]
+    pub(super) fn finish_jobs(&self) {
+        let mut state = self.lock();
+        for job in state.running_jobs.take().unwrap_or_default() {
+            jobs::finish(&mut state.objects, &job, &Script::default());
+        }
+    }
+
     /// Queues an answer over HTTP; it comes before those of scripts.
     pub fn answer(&self, answer: Result<HttpAnswer, EffectError>) {
         self.lock().answers.push_back(answer);
@@ -120,6 +141,17 @@ impl Memory {
     /// Lets every read of a kind fail, or work again.
     pub fn refuse_reads(&self, kind: &ResourceKind, error: Option<EffectError>) {
         self.lock().refuse_reads(kind, error);
+    }
+
+    /// Takes a right away from the account, or gives it back.
+    pub fn refuse_right(&self, verb: &str, resource: &str, is_refused: bool) {
+        let right = (verb.to_owned(), resource.to_owned());
+        let mut state = self.lock();
+        if is_refused {
+            state.refused_rights.insert(right);
+        } else {
+            state.refused_rights.remove(&right);
+        }
     }
 
     /// Lets the cluster not serve a kind.

@@ -19,6 +19,8 @@ pub(super) struct State {
     pub(super) log: Vec<LogEntry>,
     pub(super) scripts: BTreeMap<String, Script>,
     pub(super) answers: VecDeque<Result<HttpAnswer, EffectError>>,
+    /// Rights that the account lacks: verb and resource.
+    pub(super) refused_rights: BTreeSet<(String, String)>,
     refused_reads: BTreeMap<(String, String), EffectError>,
     record_version: u64,
     /// The step that the record names.
@@ -27,6 +29,8 @@ pub(super) struct State {
     looks: u32,
     /// Steps that have left what their scripts say.
     left: BTreeSet<String>,
+    /// Jobs that go on until they are told to end, where Jobs do.
+    pub(super) running_jobs: Option<Vec<Value>>,
 }
 
 /// What comes of a write.

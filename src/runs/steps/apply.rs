@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::change::{Changes, Fields, difference};
 use super::help::{Ended, Seen, done, failed, named};
+use super::intent::{fields_of, merged};
 use super::{StepContext, StepOutcome, StepResult};
 use crate::model::migration::ApplyStep;
 use crate::runs::effects::{EffectError, Effects, ResourceKind};
@@ -47,6 +48,31 @@ pub(super) async fn attempt<E: Effects>(context: &StepContext<'_, E>, step: &App
         Err(EffectError::Conflict(message)) => Err(StepResult::retry(message)),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// Returns what an attempt is about to change.
+pub(super) async fn intended<E: Effects>(
+    context: &StepContext<'_, E>,
+    step: &ApplyStep,
+) -> Result<Changes, StepResult> {
+    let mut changes = Changes::default();
+    let manifest = context.render(&step.manifest)?;
+    let Some(wanted) = Seen::wanted(&manifest) else {
+        return Ok(changes);
+    };
+    let before = context
+        .effects
+        .get(&wanted.kind, wanted.namespace.as_deref(), &wanted.name);
+    match before.await.map_err(failed)? {
+        None => changes.add("created", &wanted, &fields_of(&manifest)),
+        Some(before) => {
+            let fields = merged(&before, &manifest);
+            if let Some(seen) = Seen::of(&before).filter(|_| !fields.is_empty()) {
+                changes.add("applied", &seen, &fields);
+            }
+        }
+    }
+    Ok(changes)
 }
 
 fn outcome(subject: &str, before: Option<&Value>, after: &Value, found: &str) -> StepResult {

@@ -104,8 +104,10 @@ impl Changes {
             "apiVersion": object.kind.api_version,
             "kind": object.kind.kind,
             "name": object.name,
-            "uid": object.uid,
         });
+        if !object.uid.is_empty() {
+            entry["uid"] = object.uid.as_str().into();
+        }
         if let Some(namespace) = &object.namespace {
             entry["namespace"] = namespace.as_str().into();
         }
@@ -124,6 +126,15 @@ impl Changes {
         }
         self.size += size;
         self.objects.push(entry);
+    }
+
+    /// Adds an object of which nobody knows what changes of it: an undo leaves it alone.
+    pub(super) fn add_unknown(&mut self, action: &str, object: &Seen) {
+        let count = self.objects.len();
+        self.add(action, object, &Fields::new());
+        if let Some(entry) = self.objects.get_mut(count) {
+            entry["fields"] = Value::Null;
+        }
     }
 
     /// Returns the record; null where nothing was changed.
@@ -160,7 +171,12 @@ fn recorded(fields: &Fields, secret: bool) -> Value {
 /// `object` is one entry of a record's `effect.objects`.
 pub fn changed_since(object: &Value, live: Option<&Value>) -> Vec<String> {
     let deleted = object["action"] == "deleted";
-    let Some(live) = live.filter(|live| live["metadata"]["uid"] == object["uid"]) else {
+    // What was about to be created had no uid yet.
+    let is_the_one = |live: &&Value| {
+        let uid = &object["uid"];
+        uid.is_null() || live["metadata"]["uid"] == *uid
+    };
+    let Some(live) = live.filter(is_the_one) else {
         return match live {
             None if deleted => Vec::new(),
             None => vec!["it is gone".to_owned()],
@@ -184,7 +200,7 @@ pub fn changed_since(object: &Value, live: Option<&Value>) -> Vec<String> {
                     .then(|| format!("`{pointer}` was changed by somebody else"))
             })
             .collect(),
-        Some(_) => vec!["what was changed of it is too much to be recorded".to_owned()],
+        Some(_) => vec!["what was changed of it is not recorded".to_owned()],
     }
 }
 

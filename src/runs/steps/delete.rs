@@ -33,20 +33,42 @@ pub(super) async fn attempt<E: Effects>(context: &StepContext<'_, E>, step: &Del
     delete(context, step).await
 }
 
-async fn delete<E: Effects>(context: &StepContext<'_, E>, step: &DeleteStep) -> Ended {
-    let objects = match (&step.reference, &step.select) {
-        (Some(name), _) => match context.referenced(name)? {
+/// Returns what an attempt is about to delete.
+pub(super) async fn intended<E: Effects>(
+    context: &StepContext<'_, E>,
+    step: &DeleteStep,
+) -> Result<Changes, StepResult> {
+    let mut changes = Changes::default();
+    let objects = targets(context, step).await?;
+    let staying = objects
+        .iter()
+        .filter(|object| object.pointer("/metadata/deletionTimestamp").is_none());
+    for seen in staying.filter_map(Seen::of) {
+        changes.add("deleted", &seen, &Fields::new());
+    }
+    Ok(changes)
+}
+
+/// Returns the objects that a step is about.
+async fn targets<E: Effects>(
+    context: &StepContext<'_, E>,
+    step: &DeleteStep,
+) -> Result<Vec<Value>, StepResult> {
+    match (&step.reference, &step.select) {
+        (Some(name), _) => Ok(match context.referenced(name)? {
             Value::Null => Vec::new(),
             Value::Array(objects) => objects,
             object => vec![object],
-        },
-        (None, Some(selection)) => select(context, selection).await?,
-        (None, None) => {
-            return Ok(StepResult::fail(
-                "the step names no objects: give `ref` or `select`",
-            ));
-        }
-    };
+        }),
+        (None, Some(selection)) => select(context, selection).await,
+        (None, None) => Err(StepResult::fail(
+            "the step names no objects: give `ref` or `select`",
+        )),
+    }
+}
+
+async fn delete<E: Effects>(context: &StepContext<'_, E>, step: &DeleteStep) -> Ended {
+    let objects = targets(context, step).await?;
     let before = context.record.progress.get(EFFECT);
     let mut changes = before.map(Changes::resumed).unwrap_or_default();
     let mut seen = Vec::with_capacity(objects.len());

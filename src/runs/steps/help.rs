@@ -33,14 +33,24 @@ impl Seen {
     pub(super) fn of(object: &Value) -> Option<Self> {
         let text = |pointer: &str| Some(object.pointer(pointer)?.as_str()?.to_owned());
         Some(Self {
+            uid: text("/metadata/uid")?,
+            resource_version: text("/metadata/resourceVersion"),
+            ..Self::wanted(object)?
+        })
+    }
+
+    /// Reads the identity of an object that is only wanted yet: it has no uid.
+    pub(super) fn wanted(manifest: &Value) -> Option<Self> {
+        let text = |pointer: &str| Some(manifest.pointer(pointer)?.as_str()?.to_owned());
+        Some(Self {
             kind: ResourceKind {
                 api_version: text("/apiVersion")?,
                 kind: text("/kind")?,
             },
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name")?,
-            uid: text("/metadata/uid")?,
-            resource_version: text("/metadata/resourceVersion"),
+            uid: String::new(),
+            resource_version: None,
         })
     }
 

@@ -11,12 +11,14 @@ mod compiled;
 mod delete;
 mod help;
 mod http;
+mod intent;
 mod job;
 mod patch;
 mod rewrite;
 mod wait;
 
 pub use change::changed_since;
+pub use intent::intend;
 #[cfg(test)]
 mod tests;
 

@@ -69,6 +69,32 @@ pub(super) async fn attempt<E: Effects>(context: &StepContext<'_, E>, step: &Pat
     }
 }
 
+/// Returns what an attempt is about to change.
+pub(super) async fn intended<E: Effects>(
+    context: &StepContext<'_, E>,
+    step: &PatchStep,
+) -> Result<Changes, StepResult> {
+    let mut changes = Changes::default();
+    let before = target(context, step).await?;
+    let Some(seen) = Seen::of(&before) else {
+        return Ok(changes);
+    };
+    let body = context.render(&step.body)?;
+    match preview(step, &before, &body)? {
+        Some(expected) if expected == before => {}
+        Some(expected) => {
+            let with_status = step.subresource.as_deref() == Some("status");
+            changes.add(
+                "patched",
+                &seen,
+                &difference(&before, &expected, with_status),
+            );
+        }
+        None => changes.add_unknown("patched", &seen),
+    }
+    Ok(changes)
+}
+
 async fn target<E: Effects>(
     context: &StepContext<'_, E>,
     step: &PatchStep,

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::memory::{Fault, Memory, Write};
-use super::{Driver, Effects, Judgement, LookupCache};
+use super::{Driver, Effects, Judgement, LookupCache, Sight};
 use crate::model::api::{Run, RunPhase, RunSpec, RunStatus};
 use crate::model::migration::{Decision, Fixture, Migration, RunPolicy};
 use clock::TrialClock;
@@ -100,6 +100,20 @@ pub fn try_case(migration: &Migration, fixture: &Fixture, http_hosts: &[String])
     trial
 }
 
+/// Says how a run ended, without the command that would try it again on a cluster, and with what a case may have left out.
+fn came_to(status: &RunStatus) -> String {
+    let (message, _) = status
+        .message
+        .split_once("; to try again:")
+        .unwrap_or((&status.message, ""));
+    let hint = if message.contains("is not true yet") {
+        "; what others do while a step waits is said in the case: outcomes: {STEP: {leaves: {LOOKUP: …}}}"
+    } else {
+        ""
+    };
+    format!("{}: {message}{hint}", status.phase)
+}
+
 /// How one life or several came to their end.
 struct End {
     world: Memory,
@@ -121,11 +135,7 @@ impl Trial {
         if let Some(status) = end.run.as_ref().and_then(|run| run.status.as_ref())
             && status.phase != RunPhase::Succeeded
         {
-            found.push(Difference::new(
-                "the end",
-                "Succeeded",
-                format!("{}: {}", status.phase, status.message),
-            ));
+            found.push(Difference::new("the end", "Succeeded", came_to(status)));
             return found;
         }
         if let Some(steps) = &fixture.expect.steps
@@ -166,7 +176,7 @@ impl Trial {
                     continue;
                 }
                 if status.phase != RunPhase::Succeeded {
-                    let found = format!("{}: {}", status.phase, status.message);
+                    let found = came_to(&status);
                     return Some(Difference::new(what, "Succeeded", found));
                 }
                 if let Some(difference) = differs(&what, undisturbed, &end) {
@@ -262,7 +272,9 @@ async fn work(
     first: &mut Option<Judgement>,
 ) -> Option<Run> {
     if world.run(RUN).is_none() {
-        let judgement = driver.judge(spec, &LookupCache::new()).await;
+        let judgement = driver
+            .judge(spec, &LookupCache::new(), &Sight::default())
+            .await;
         let decision = judgement.decision;
         first.get_or_insert(judgement);
         if decision != Decision::Run {
@@ -340,7 +352,7 @@ fn again(spec: &RunSpec, world: &Memory) -> Option<Difference> {
     }
     let clock = TrialClock::default();
     let driver = Driver::new(world.clone(), world.clone(), clock.clone(), CLAIM);
-    let judgement = clock.run(driver.judge(spec, &LookupCache::new()))?;
+    let judgement = clock.run(driver.judge(spec, &LookupCache::new(), &Sight::default()))?;
     (judgement.decision != Decision::NotNeeded).then(|| {
         let found = format!("{}: {}", judgement.decision, judgement.message);
         Difference::new("decision afterwards", "NotNeeded", found)

@@ -10,6 +10,7 @@
 
 mod api_faults;
 mod approval;
+mod examples;
 pub(crate) mod history;
 mod migrations;
 mod points;

@@ -1,5 +1,6 @@
 //! One crash at each point.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,9 +8,13 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 
+use tokio_util::sync::DropGuard;
+
 use super::history::{Historian, History};
-use super::{migrations, stage};
+use super::{examples, migrations, stage};
+use crate::migrations::examples::{operator, volume_driver, volumes};
 use crate::support::agent::signal;
+use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::Seen;
 use crate::support::world::World;
 
@@ -32,29 +37,58 @@ pub(super) enum Play {
     Prune,
     /// Components with migrations, and global ones, are deployed.
     Migrations,
+    /// A component is removed whose migration is taken back first.
+    Undo,
+    /// The example that grows volumes.
+    Volumes,
+    /// The example that removes an operator with what it made.
+    Operator,
 }
 
 impl Play {
+    /// Makes a world, on a control plane that has what the play needs.
+    async fn world(self) -> World {
+        match self {
+            Self::Prune | Self::Migrations | Self::Undo => World::new().await,
+            Self::Volumes | Self::Operator => World::on(ControlPlane::full()).await,
+        }
+    }
+
     async fn set(self, world: &World) {
         match self {
             Self::Prune => stage::set(world).await,
             Self::Migrations => migrations::set(world).await,
+            Self::Undo => migrations::set_undo(world).await,
+            Self::Volumes => examples::set_volumes(world).await,
+            Self::Operator => examples::set_operator(world).await,
         }
+    }
+
+    /// Starts what acts beside the agent, until it is dropped.
+    fn others(self, world: &World) -> Option<DropGuard> {
+        (self == Self::Volumes).then(|| volume_driver(world))
     }
 
     fn act(self, world: &World) -> String {
         match self {
             Self::Prune => stage::act(world),
             Self::Migrations => migrations::act(world),
+            Self::Undo => migrations::act_undo(world),
+            Self::Volumes => examples::act(world, "logging"),
+            Self::Operator => examples::act(world, "nats"),
         }
     }
 
     async fn scenery(self, world: &World) -> String {
         let scenery = stage::scenery(world).await;
-        match self {
-            Self::Prune => scenery,
-            Self::Migrations => format!("{scenery}\n{}", migrations::scenery(world).await),
-        }
+        let more = match self {
+            Self::Prune => return scenery,
+            Self::Migrations => migrations::scenery(world).await,
+            Self::Undo => migrations::undone(world).await,
+            Self::Volumes => examples::scenery(world, volumes(world).await).await,
+            Self::Operator => examples::scenery(world, operator(world).await).await,
+        };
+        format!("{scenery}\n{more}")
     }
 }
 
@@ -67,8 +101,9 @@ pub(super) struct Ending {
 
 /// Plays undisturbed; returns the agent's requests from its start until all is settled, and the ending.
 pub(super) async fn undisturbed(play: Play) -> (Vec<Seen>, Ending) {
-    let world = World::new().await;
+    let world = play.world().await;
     play.set(&world).await;
+    let _others = play.others(&world);
     let commit = play.act(&world);
     let historian = Historian::start(&world).await;
     world.proxy.forget();
@@ -86,8 +121,9 @@ pub(super) async fn undisturbed(play: Play) -> (Vec<Seen>, Ending) {
 
 /// Plays with a crash at the given request; returns what the request was, if the agent came that far, and the ending.
 async fn with_crash(play: Play, number: usize, side: Side) -> (Option<Seen>, Ending) {
-    let world = World::new().await;
+    let world = play.world().await;
     play.set(&world).await;
+    let _others = play.others(&world);
     let commit = play.act(&world);
     let historian = Historian::start(&world).await;
     let (process, died) = (
@@ -140,29 +176,58 @@ fn all_points(seen: &[Seen]) -> Vec<(usize, Side)> {
         .collect()
 }
 
-/// Every write that is not one of many alike, on both sides, and each seventh of the other requests.
+/// Every write that is not one of many alike, on both sides, and each seventh of the other requests. Writes of a Target are not alike: kinds, what is
+/// committed and what happens once are written down each before something else.
 fn representative(seen: &[Seen]) -> Vec<(usize, Side)> {
+    let writes = kinds_of_writes(seen);
     let mut points = Vec::new();
-    let mut kinds_of_writes = std::collections::BTreeMap::new();
-    for (index, request) in seen.iter().enumerate() {
-        let number = index + 1;
-        if matches!(request.verb.as_str(), "PATCH" | "POST" | "DELETE") {
-            let folder = request
-                .path
-                .rsplit_once('/')
-                .map(|(folder, _)| folder.to_owned());
-            let count = kinds_of_writes
-                .entry((request.verb.clone(), folder))
-                .or_insert(0);
-            *count += 1;
-            if *count == 1 {
-                points.extend([(number, Side::Before), (number, Side::After)]);
-            }
-        } else if index % 7 == 0 {
+    for number in 1..=seen.len() {
+        let request = &seen[number - 1];
+        let is_wanted = if is_write(request) {
+            request.path.contains("/targets/")
+        } else {
+            number % 7 == 1
+        };
+        if writes.contains(&number) {
+            points.extend([(number, Side::Before), (number, Side::After)]);
+        } else if is_wanted {
             points.push((number, Side::After));
         }
     }
     points
+}
+
+/// The writes that only this example has, each on one side: what surrounds them is that of any deploy.
+fn own_writes(seen: &[Seen]) -> Vec<(usize, Side)> {
+    let is_common = |number: usize| {
+        let path = &seen[number - 1].path;
+        let common = ["/targets/", "/releasesources/", "/leases", "/events"];
+        common.iter().any(|part| path.contains(part))
+    };
+    let own = kinds_of_writes(seen).into_iter();
+    let sides = [Side::After, Side::Before].into_iter().cycle();
+    own.filter(|number| !is_common(*number))
+        .zip(sides)
+        .collect()
+}
+
+/// Returns the number of the first write of each kind.
+fn kinds_of_writes(seen: &[Seen]) -> Vec<usize> {
+    let mut kinds = BTreeSet::new();
+    let mut is_first = |request: &Seen| {
+        let path = request.path.trim_end_matches("/status");
+        let folder = path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+        kinds.insert((request.verb.clone(), folder))
+    };
+    let numbered = (1..).zip(seen).filter(|(_, request)| is_write(request));
+    numbered
+        .filter(|(_, request)| is_first(request))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+fn is_write(request: &Seen) -> bool {
+    matches!(request.verb.as_str(), "PATCH" | "POST" | "DELETE" | "PUT")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,6 +238,21 @@ async fn a_killed_agent_loses_nothing_and_repeats_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_agent_migrates_as_one_that_was_not() {
     enumerate(Play::Migrations, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_agent_takes_back_as_one_that_was_not() {
+    enumerate(Play::Undo, &["prices"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_agent_grows_volumes_as_one_that_was_not() {
+    enumerate(Play::Volumes, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_agent_removes_an_operator_as_one_that_was_not() {
+    enumerate(Play::Operator, &[]).await;
 }
 
 async fn enumerate(play: Play, deleted: &[&str]) {
@@ -187,10 +267,10 @@ async fn enumerate(play: Play, deleted: &[&str]) {
         deleted
     );
     let all = crate::support::environment("FAIRWAY_CRASH_POINTS").as_deref() == Some("all");
-    let points = if all {
-        all_points(&seen)
-    } else {
-        representative(&seen)
+    let points = match play {
+        _ if all => all_points(&seen),
+        Play::Prune | Play::Migrations | Play::Undo => representative(&seen),
+        Play::Volumes | Play::Operator => own_writes(&seen),
     };
     let total = points.len();
     let mut results = futures::stream::iter(points)

@@ -125,7 +125,7 @@ async fn succeeded(
     let status = json!({
         "phase": "Succeeded", "since": ended, "startedAt": ended, "endedAt": ended, "activeMilliseconds": 420, "rounds": 1,
         "steps": [{"id": "relabel", "state": "Done", "attempts": 1, "activeMilliseconds": 400, "startedAt": ended, "endedAt": ended}],
-        "undone": undone,
+        "undoing": undone != json!([]), "undone": undone,
     });
     let definition = json!({"steps": steps, "undo": undo});
     record(

@@ -19,6 +19,7 @@ fn waiting_migration(apps: &str) -> String {
             "owner": "team-web", "bind": {"phase": "pre"}, "lifecycle": {"never": "it is a test"},
             "lookups": {"go": config_map("go"), "gone": config_map("gone")},
             "guard": {"needed": "objects.gone == null"},
+            "policy": {"cancelGrace": "1s"},
             "steps": [
                 {"id": "go", "wait": {"until": "objects.go != null"}, "retry": {"interval": "1s"}},
                 {"id": "leave", "apply": {"manifest": gone}},

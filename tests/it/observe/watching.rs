@@ -328,11 +328,9 @@ async fn a_deployment_becomes_healthy() {
     let watched = Watched::start(&cluster, &["Deployment.apps"]).await;
     let answer = cluster.apply(&deployment, &[]).await.unwrap();
     watched.observer.record_applied(None, &answer);
+    // Its controller may have been quicker than this look.
     let seen = watched.object(&deployment.key).unwrap();
-    assert_eq!(
-        seen.health,
-        Health::InProgress("its controller has not seen it".into())
-    );
+    assert!(matches!(seen.health, Health::InProgress(_)), "{seen:?}");
     let current = |seen: Option<&ObservedObject>| seen.unwrap().health == Health::Current;
     watched.until_object(&deployment.key, current).await;
 }

@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     Endless,
     /// The request is forwarded after this time.
     Delay(Duration),
+    /// The request is forwarded with a `renewTime` that is so many seconds later, as by a wrong clock.
+    ClockAhead(i64),
 }
 
 /// Which requests a fault is for.
@@ -357,9 +359,13 @@ async fn answer(
         Some(Fault::ResetBefore) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Endless) => return Ok(Response::new(endless())),
         Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
-        Some(Fault::ResetAfter | Fault::Truncated) | None => {}
+        Some(Fault::ResetAfter | Fault::Truncated | Fault::ClockAhead(_)) | None => {}
     }
-    let forwarded = forward(request, (&seen, &state), &upstream).await?;
+    let ahead = match &fault {
+        Some(Fault::ClockAhead(seconds)) => Some(*seconds),
+        _ => None,
+    };
+    let forwarded = forward(request, (&seen, &state, ahead), &upstream).await?;
     if after.is_some_and(|hook| !hook(number, &seen)) {
         return Err(io::ErrorKind::ConnectionReset.into());
     }
@@ -372,7 +378,7 @@ async fn answer(
 
 async fn forward(
     request: Request<Incoming>,
-    (seen, state): (&Seen, &Mutex<State>),
+    (seen, state, ahead): (&Seen, &Mutex<State>, Option<i64>),
     upstream: &kube::Client,
 ) -> Result<Response<Body>, io::Error> {
     let (mut parts, body) = request.into_parts();
@@ -389,6 +395,13 @@ async fn forward(
         let place = format!("{} {}: {found}", seen.verb, seen.path);
         state.lock().unwrap().told.push(place);
     }
+    let body = match ahead {
+        Some(seconds) if !body.is_empty() => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Bytes::from(renewed_later(&body, seconds))
+        }
+        _ => body,
+    };
     let request = Request::from_parts(parts, kube::client::Body::from(body));
     let answer = upstream.send(request).await.map_err(io::Error::other)?;
     Ok(answer.map(Body::new))
@@ -407,6 +420,18 @@ fn status(code: u16, retry_after: Option<u64>) -> Response<Body> {
             .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     answer
+}
+
+fn renewed_later(body: &[u8], seconds: i64) -> Vec<u8> {
+    let mut lease: serde_json::Value = serde_json::from_slice(body).unwrap();
+    let renewed: jiff::Timestamp = lease["spec"]["renewTime"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let later = renewed + jiff::SignedDuration::from_secs(seconds);
+    lease["spec"]["renewTime"] = json!(format!("{later:.6}"));
+    serde_json::to_vec(&lease).unwrap()
 }
 
 fn endless() -> Body {

@@ -18,7 +18,7 @@ pub(crate) use super::agent::Agent;
 use super::agent::{FAIRWAY, command};
 use super::canaries;
 use super::control_plane::ControlPlane;
-use super::git_server::{GitServer, SignIn};
+use super::git_server::GitServer;
 use super::proxy::Proxy;
 use super::repository::Repository;
 
@@ -57,8 +57,10 @@ impl World {
 
     /// Makes a world on a control plane.
     pub(crate) async fn on(plane: &'static ControlPlane) -> Self {
-        let (name, apps) = (plane.namespace().await, plane.namespace().await);
-        install(plane, &name, &apps).await;
+        let client = plane.client().await;
+        let name = plane.namespace_by(&client).await;
+        let apps = plane.namespace_by(&client).await;
+        install((plane, &client), &name, &apps).await;
         Self::beside(plane, name, apps).await
     }
 
@@ -66,7 +68,7 @@ impl World {
     pub(crate) async fn beside(plane: &'static ControlPlane, name: String, apps: String) -> Self {
         let client = plane.client().await;
         let directory = tempfile::tempdir().expect("there is room for a directory");
-        let server = GitServer::start(SignIn::Password(PASSWORD));
+        let server = GitServer::lent(&name, PASSWORD);
         let repository = Repository::create(&directory.path().join("modules"));
         repository.remote(
             server.repository().to_str().expect("test paths are UTF-8"),
@@ -331,7 +333,8 @@ impl World {
             "metadata": {"name": "git-credentials", "namespace": self.name},
             "stringData": {"username": USER, "password": password, "ca.crt": ca},
         });
-        self.plane.apply_yaml(&body.to_string()).await;
+        let text = body.to_string();
+        self.plane.apply_texts(&self.client, &text).await;
     }
 }
 
@@ -351,38 +354,44 @@ pub(crate) fn ready_among(conditions: Option<&[StatusCondition]>) -> (String, St
 }
 
 /// Installs what `deploy/` ships into a namespace of the test, in the place of `fairway-system`.
-async fn install(plane: &ControlPlane, namespace: &str, apps: &str) {
-    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-    for folder in ["crds", "kyma-crds"] {
-        for entry in std::fs::read_dir(deploy.join(folder)).expect("deploy is part of the project")
-        {
-            let path = entry.expect("it can be read").path();
-            if path
-                .file_name()
-                .is_some_and(|name| name != "kustomization.yaml")
-            {
-                plane
-                    .apply_yaml(&std::fs::read_to_string(path).expect("it is text"))
-                    .await;
-            }
-        }
-    }
+async fn install((plane, client): (&ControlPlane, &kube::Client), namespace: &str, apps: &str) {
+    define(plane, client).await;
     for file in [
         "serviceaccount.yaml",
         "role.yaml",
         "role-apply.yaml",
         "role-runtimes.yaml",
     ] {
-        let text =
-            std::fs::read_to_string(deploy.join(file)).expect("deploy is part of the project");
         // Bindings of cluster roles have no namespace; each world has its own beside the others.
-        let text = text
+        let text = shipped(&deploy().join(file))
             .replace("fairway-system", namespace)
             .replace("kcp-system", apps)
             .replace(
                 "kind: ClusterRoleBinding\nmetadata:\n  name: fairway",
                 &format!("kind: ClusterRoleBinding\nmetadata:\n  name: {namespace}-fairway"),
             );
-        plane.apply_yaml(&text).await;
+        plane.apply_texts(client, &text).await;
     }
+}
+
+/// Installs the definitions that `deploy/` ships, once for all tests of a control plane.
+pub(crate) async fn define(plane: &ControlPlane, client: &kube::Client) {
+    let definitions = || {
+        let folders = ["crds", "kyma-crds"].map(|folder| deploy().join(folder));
+        let entries = folders
+            .iter()
+            .flat_map(|folder| std::fs::read_dir(folder).expect("deploy is part of the project"));
+        let paths = entries.map(|entry| entry.expect("it can be read").path());
+        let definitions = paths.filter(|path| !path.ends_with("kustomization.yaml"));
+        definitions.map(|path| shipped(&path)).collect()
+    };
+    plane.prepare(client, definitions).await;
+}
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
+}
+
+fn shipped(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("deploy is part of the project")
 }

@@ -39,6 +39,7 @@ use Code::{
 #[case::lookup_without_target("      name: data\n", "", Lookup, "16:5", "neither which object nor", "list: true")]
 #[case::lookup_with_both("      list: true\n", "      list: true\n      name: one\n", Lookup, "21:5", "a name, and asks for a list", "remove")]
 #[case::lookup_limit("list: true", "list: true\n      limit: 5000", Lookup, "26:14", "1 to 500", "narrow it")]
+#[case::lookup_kind("      kind: Pod\n", "      kind: Podd\n", Lookup, "23:13", "has no kind `Podd`", "did you mean `Pod`?")]
 #[case::lookup_selector("list: true", "list: true\n      selector: app near (a)", Lookup, "26:17", "selects no label", "env in (a,b)")]
 #[case::lookup_namespace("      namespace: shop\n      name: data", "      name: data", Lookup, "16:5", "lives in a namespace", "namespace: NAMESPACE")]
 #[case::lookup_expression("name: data", "name: \"${params.size}\"", Lookup, "16:5", "must be known from git", "look up a list")]

@@ -44,6 +44,7 @@ const IMAGE: &str = "registry.example.com/tool@sha256:01234567890123456789012345
 #[case::wait_lookup("      wait: {lookups: {job: {apiVersion: batch/v1, kind: Job, namespace: shop}}, until: objects.job != null}", Lookup, "neither which object", "name: NAME")]
 #[case::wait_member("      wait: {until: objects.jobs != null}", Expression, "no lookup has the name `jobs`", "declare it")]
 #[case::page("      rewrite: {apiVersion: v1, kind: ConfigMap, pageSize: 9000}", Step, "1 to 500", "")]
+#[case::compiled_with("      compiled: {name: hand-over, with: {from: {apiVersion: v1}}}", Step, "missing field `kind`", "")]
 #[case::unknown_unit("      attemptTimeout: 1d\n      wait: {until: \"true\"}", Schema, "not a length of time", "1h30m")]
 fn steps_that_break_a_rule_are_refused(
     #[case] step: &str,
@@ -71,7 +72,7 @@ fn steps_that_break_a_rule_are_refused(
 #[case("      forEach: {as: pod, in: \"objects.pods.filter(p, p.metadata.name != 'a')\"}\n      delete: {ref: pod, waitGone: true}")]
 #[case("      wait: {lookups: {job: {apiVersion: batch/v1, kind: Job, namespace: shop, name: a}}, until: objects.job != null}")]
 #[case("      builtin: {name: find-node-port, with: {preferred: 32137}}\n      outputs: {port: result.port}")]
-#[case("      compiled: {name: hand-over, with: {from: {apiVersion: v1}}}")]
+#[case("      compiled: {name: hand-over, with: {from: {apiVersion: v1, kind: A, id: /spec/id}, to: {apiVersion: v1, kind: B, id: \"${params.size}\"}}}")]
 #[case("      delete: {select: {apiVersion: example.com/v1, kind: Shop, names: [a]}}")]
 fn steps_that_keep_the_rules_are_taken(#[case] step: &str) {
     let desired = repository(&with_step(&step.replace("IMAGE", IMAGE)));

@@ -28,6 +28,25 @@ fn bench() -> Bench {
     bench
 }
 
+/// The same with a Job in the place of the wait, which goes on until it is told to end.
+fn working() -> Bench {
+    let mut definition = waiting();
+    let image = format!("registry.example.com/work@sha256:{}", "0".repeat(64));
+    definition["steps"][1] =
+        json!({"id": "wait", "job": {"namespace": "a", "image": image}, "attemptTimeout": "5m"});
+    let bench = Bench::new(definition);
+    bench.world.put(config_map("one", json!({"size": "10"})));
+    bench.world.put(config_map("two", json!({"size": "10"})));
+    bench.world.hold_jobs();
+    bench
+}
+
+fn patches(bench: &Bench) -> Vec<String> {
+    let mut effects = bench.effects();
+    effects.retain(|it| it.contains("ConfigMap"));
+    effects
+}
+
 /// Says something after a while.
 fn later(bench: &Bench, seconds: u64, verb: RunVerb) {
     let mut command = bench.say(verb);
@@ -42,7 +61,7 @@ fn later(bench: &Bench, seconds: u64, verb: RunVerb) {
 
 #[tokio::test(start_paused = true)]
 async fn j09_a_cancel_gives_its_grace_and_then_ends_and_the_next_round_goes_on() {
-    let bench = bench();
+    let bench = working();
     later(&bench, 20, RunVerb::Cancel);
     let run = status(&bench.drive().await);
     assert_eq!(run.phase, RunPhase::Cancelled, "{}", run.message);
@@ -55,9 +74,9 @@ async fn j09_a_cancel_gives_its_grace_and_then_ends_and_the_next_round_goes_on()
     }
     let grace = run.active_milliseconds - 20_000;
     assert!((30_000..31_000).contains(&grace), "{grace}");
-    assert_eq!(bench.effects(), ["patch ConfigMap a/one"]);
+    assert_eq!(patches(&bench), ["patch ConfigMap a/one"]);
 
-    bench.world.put(config_map("go", json!({})));
+    bench.world.finish_jobs();
     let run = bench.world.run(NAME).unwrap();
     let driver = bench.agent();
     let run = driver.restart(run, &bench.stop, |_| {}).await;
@@ -65,10 +84,36 @@ async fn j09_a_cancel_gives_its_grace_and_then_ends_and_the_next_round_goes_on()
     let run = status(&bench.drive_with(&driver, run).await);
     assert_eq!(run.phase, RunPhase::Succeeded, "{}", run.message);
     assert_eq!(run.rounds, 1);
+    let created = bench
+        .effects()
+        .into_iter()
+        .filter(|it| it.starts_with("create Job"));
+    assert_eq!(created.count(), 1);
     assert_eq!(
-        bench.effects(),
+        patches(&bench),
         ["patch ConfigMap a/one", "patch ConfigMap a/two"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_a_step_that_only_waits_ends_at_once() {
+    let bench = bench();
+    later(&bench, 20, RunVerb::Cancel);
+    let run = status(&bench.drive().await);
+    assert_eq!(run.phase, RunPhase::Cancelled, "{}", run.message);
+    assert!(
+        run.active_milliseconds < 21_000,
+        "{}",
+        run.active_milliseconds
+    );
+    assert!(run.message.contains("step wait was still under way"));
+    // It goes on waiting with the next round.
+    bench.world.put(config_map("go", json!({})));
+    let driver = bench.agent();
+    let run = bench.world.run(NAME).unwrap();
+    let run = driver.restart(run, &bench.stop, |_| {}).await;
+    let run = status(&bench.drive_with(&driver, run).await);
+    assert_eq!(run.phase, RunPhase::Succeeded, "{}", run.message);
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,18 +130,18 @@ async fn j09_a_cancel_before_the_first_step_ends_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn i12_what_ends_within_the_grace_is_written_down_and_nothing_begins_after_it() {
-    let bench = bench();
+    let bench = working();
     later(&bench, 15, RunVerb::Cancel);
     let world = bench.world.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(25)).await;
-        world.put(config_map("go", json!({})));
+        world.finish_jobs();
     });
     let run = status(&bench.drive().await);
     assert_eq!(run.phase, RunPhase::Cancelled);
     assert_eq!(run.steps[1].state, StepState::Done);
     assert_eq!(run.steps.len(), 2);
-    assert_eq!(bench.effects(), ["patch ConfigMap a/one"]);
+    assert_eq!(patches(&bench), ["patch ConfigMap a/one"]);
 }
 
 #[tokio::test(start_paused = true)]

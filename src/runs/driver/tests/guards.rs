@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use super::kit::*;
 use crate::model::api::{RunPhase, RunVerb};
 use crate::model::migration::Decision;
-use crate::runs::{EffectError, LookupCache};
+use crate::runs::{EffectError, LookupCache, Sight};
 
 #[tokio::test(start_paused = true)]
 async fn j01_a_fresh_install_is_not_needed_and_writes_nothing() {
     let bench = Bench::new(logging());
     let cache = LookupCache::new();
-    let judgement = bench.agent().judge(&bench.spec, &cache).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &cache, &Sight::default())
+        .await;
     assert_eq!(judgement.decision, Decision::NotNeeded, "{judgement:?}");
     assert_eq!(said(&judgement.evidence), ["needed: false"]);
     assert_eq!(bench.converge().await, None);
@@ -24,7 +27,8 @@ async fn j01_a_fresh_install_is_not_needed_and_writes_nothing() {
 async fn j02_a_hundred_migrations_ask_once_for_what_they_share() {
     let bench = Bench::new(logging());
     let (agent, cache) = (bench.agent(), LookupCache::new());
-    let all = (0..100).map(|_| agent.judge(&bench.spec, &cache));
+    let now = Sight::default();
+    let all = (0..100).map(|_| agent.judge(&bench.spec, &cache, &now));
     let all = futures::future::join_all(all).await;
     assert!(all.iter().all(|one| one.decision == Decision::NotNeeded));
     // The guard names three lookups.
@@ -41,7 +45,10 @@ async fn j10_sizes_are_compared_with_their_units(#[case] size: &str, #[case] dec
     let bench = Bench::new(logging());
     bench.world.put(claim(size));
     bench.world.put(class(true));
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, decision, "{judgement:?}");
 }
 
@@ -115,7 +122,10 @@ async fn j11_onfalse_skip_leaves_the_migration_out() {
     let bench = Bench::new(definition);
     bench.world.put(claim("10Gi"));
     bench.world.put(class(false));
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, Decision::Skip);
     let run = status(&bench.drive().await);
     assert_eq!(
@@ -135,7 +145,10 @@ async fn j12_a_guard_that_stays_unknown_fails_and_is_never_taken_for_false(
     let bench = Bench::new(logging());
     let claims = kind("v1", "PersistentVolumeClaim");
     bench.world.refuse_reads(&claims, Some(error));
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, Decision::Unknown);
     let run = status(&bench.drive().await);
     assert_eq!(
@@ -169,7 +182,10 @@ async fn i6_what_has_no_value_is_unknown(#[case] needed: &str) {
     bench
         .world
         .refuse_reads(&kind("v1", "Secret"), Some(refused));
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, Decision::Unknown, "{judgement:?}");
 }
 
@@ -217,7 +233,10 @@ async fn j14_a_retired_migration_blocks_where_it_is_needed() {
     definition["steps"] = json!([]);
     let bench = Bench::new(definition);
     bench.world.put(claim("10Gi"));
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, Decision::Block);
 }
 
@@ -232,7 +251,10 @@ async fn a_migration_takes_part_from_introduced_until_removed(
     #[case] decision: Decision,
 ) {
     let bench = of_release("1.23.0", "1.26.0", to);
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, decision, "{judgement:?}");
 }
 
@@ -251,7 +273,10 @@ async fn a_policy_says_what_needed_means(
     definition["policy"]["run"] = policy.into();
     definition["guard"]["needed"] = needed.into();
     let bench = Bench::new(definition);
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, decision, "{judgement:?}");
 }
 
@@ -265,7 +290,10 @@ async fn a_list_beyond_its_limit_is_unknown() {
     for name in ["one", "two", "three"] {
         bench.world.put(config_map(name, json!({"size": "10"})));
     }
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     assert_eq!(judgement.decision, Decision::Unknown);
     assert!(judgement.message.contains('2'), "{}", judgement.message);
 }
@@ -282,7 +310,10 @@ async fn a_secret_shows_nothing_but_its_keys() {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "key"},
         "data": {"password": "aHVudGVyMg=="},
     }));
-    let judgement = bench.agent().judge(&bench.spec, &LookupCache::new()).await;
+    let judgement = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
     let told = format!("{judgement:?}");
     assert!(!told.contains("aHVudGVyMg"), "{told}");
     let values: Vec<&Value> = judgement.evidence[0].values.values().collect();

@@ -120,7 +120,13 @@ impl Bench {
             let life = async {
                 let driver = self.agent();
                 if self.world.run(NAME).is_none() {
-                    let judgement = driver.judge(&self.spec, &LookupCache::new()).await;
+                    let judgement = driver
+                        .judge(
+                            &self.spec,
+                            &LookupCache::new(),
+                            &crate::runs::Sight::default(),
+                        )
+                        .await;
                     if judgement.decision == Decision::NotNeeded {
                         return None;
                     }
@@ -173,7 +179,7 @@ impl Bench {
     clippy::needless_pass_by_value,
     reason = "a value from json! has no other use"
 )]
-pub(in crate::runs) fn spec(definition: Value) -> RunSpec {
+pub(crate) fn spec(definition: Value) -> RunSpec {
     let mut whole = json!({
         "owner": "logging",
         "bind": {"phase": "pre"},

@@ -11,4 +11,4 @@ mod steps;
 mod time;
 mod undoing;
 
-pub(in crate::runs) use kit::spec;
+pub(crate) use kit::spec;

@@ -232,7 +232,10 @@ async fn a_lost_record_waits_for_a_person() {
         bench.world.put(config_map("one", json!({"size": "10"})));
         bench.world.put(config_map("two", json!({"size": "10"})));
         let run = bench.record().await;
-        let run = bench.agent().distrust(run, &bench.stop, |_| {}).await;
+        let run = bench
+            .agent()
+            .distrust(run, "it was lost", &bench.stop, |_| {})
+            .await;
         assert_eq!(status(&run).phase, RunPhase::Manual);
         assert_eq!(status(&bench.drive().await).reason, "RecordLost");
         assert!(bench.effects().is_empty());

@@ -6,13 +6,14 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::kit::*;
+use crate::cluster::Access;
 use crate::model::api::{Run, RunPhase, RunStatus, StepState};
 use crate::model::migration::{Lookup, Retry, Span};
 use crate::runs::machine::delay;
 use crate::runs::memory::Memory;
 use crate::runs::{
     Deletion, Driver, EffectError, Effects, HttpAnswer, HttpRequest, Listing, ObjectPatch, Removed,
-    ResourceKind,
+    ResourceKind, Serving,
 };
 
 fn waits(timeout: &str, patience: &str) -> Bench {
@@ -178,6 +179,18 @@ struct Troubled(Memory, Trouble);
 impl Effects for Troubled {
     async fn look(&self, lookup: &Lookup) -> Result<Value, EffectError> {
         self.0.look(lookup).await
+    }
+
+    async fn serving(&self, kind: &ResourceKind) -> Result<Serving, EffectError> {
+        self.0.serving(kind).await
+    }
+
+    async fn refused(&self, asked: &[Access]) -> Result<Vec<Access>, EffectError> {
+        self.0.refused(asked).await
+    }
+
+    async fn user(&self) -> Result<String, EffectError> {
+        self.0.user().await
     }
 
     async fn get(

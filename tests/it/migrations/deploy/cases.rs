@@ -4,19 +4,8 @@ use fairway::model::api::RunPhase;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::stage::{self, Marks};
+use super::stage::{self, WEB, gate, mark};
 use crate::support::world::World;
-
-const WEB: &str = "components/web";
-
-fn mark<'a>(name: &'a str, of: &'a str, phase: &'a str, more: Value) -> Marks<'a> {
-    Marks {
-        name,
-        of,
-        phase,
-        more,
-    }
-}
 
 /// A step that fails for good: it applies what the API server refuses.
 fn refused(world: &World) -> Value {
@@ -24,19 +13,6 @@ fn refused(world: &World) -> Value {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "refused", "namespace": world.apps}, "data": {"value": {"not": "a text"}},
     }}}]})
-}
-
-/// A lookup of a ConfigMap that the test makes, as `objects.gate`.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a value from json! has no other use"
-)]
-fn gate(world: &World, more: Value) -> Value {
-    let mut spec = json!({"lookups": {"gate": {
-        "apiVersion": "v1", "kind": "ConfigMap", "namespace": world.apps, "name": "gate",
-    }}});
-    stage::merge(&mut spec, &more);
-    spec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -189,16 +165,10 @@ async fn j11_a_precondition_that_is_false_blocks_without_any_effect_until_it_is_
     let _agent = world.agent();
     world.declare(json!({})).await;
     let blocked = stage::until_run(&world, "careful", RunPhase::Blocked).await;
-    world.until_reason("PartiallyApplied").await;
+    let hold = stage::until_hold(&world, "MigrationBlocked").await;
     assert_eq!(world.value("settings").await, None);
     // The sibling has not begun either: a deploy that cannot go on leaves the cluster as it was.
     assert_eq!(world.value("sibling").await, None);
-    let status = world.source().await.status.unwrap();
-    let hold = status
-        .holds
-        .iter()
-        .find(|hold| hold.reason == "MigrationBlocked")
-        .unwrap();
     assert!(
         hold.message.contains("The gate has to be open."),
         "{}",
@@ -210,8 +180,7 @@ async fn j11_a_precondition_that_is_false_blocks_without_any_effect_until_it_is_
     );
 
     // A command ends it as well; here the cluster does.
-    let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate", "namespace": world.apps}});
-    world.plane.apply_yaml(&text.to_string()).await;
+    stage::open_gate(&world).await;
     world.reconcile().await;
     stage::until_committed(&world, WEB, None).await;
     assert_eq!(
@@ -230,12 +199,10 @@ async fn j09_j17_a_wait_can_be_cancelled_and_retried_and_a_new_definition_is_ano
             world,
             json!({
                 "description": description,
+                "policy": {"cancelGrace": "1s"},
                 "steps": [
                     {"id": "wait", "wait": {"until": "objects.gate != null"}},
-                    {"id": "mark", "apply": {"manifest": {
-                        "apiVersion": "v1", "kind": "ConfigMap",
-                        "metadata": {"name": "patient", "namespace": world.apps}, "data": {"value": "done"},
-                    }}},
+                    stage::applies(world, "mark", "patient"),
                 ],
             }),
         )
@@ -255,8 +222,7 @@ async fn j09_j17_a_wait_can_be_cancelled_and_retried_and_a_new_definition_is_ano
     // The definition changes while its run waits: what is begun ends from its own copy, and the new one is judged after it.
     stage::marks(&world, &mark("patient", WEB, "pre", waits(&world, "Two.")));
     world.publish("Another definition").await;
-    let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate", "namespace": world.apps}});
-    world.plane.apply_yaml(&text.to_string()).await;
+    stage::open_gate(&world).await;
     stage::until_committed(&world, WEB, None).await;
     let runs = stage::all_runs(&world).await;
     let ended: Vec<RunPhase> = runs.iter().map(stage::phase).collect();
@@ -279,15 +245,9 @@ async fn f01_f13_f18_an_agent_that_is_killed_goes_on_from_the_runs_own_copy() {
     let more = gate(
         &world,
         json!({"steps": [
-            {"id": "first", "apply": {"manifest": {
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "first", "namespace": world.apps}, "data": {"value": "done"},
-            }}},
+            stage::applies(&world, "first", "first"),
             {"id": "wait", "wait": {"until": "objects.gate != null"}},
-            {"id": "mark", "apply": {"manifest": {
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "long", "namespace": world.apps}, "data": {"value": "done"},
-            }}},
+            stage::applies(&world, "mark", "long"),
         ]}),
     );
     stage::marks(&world, &mark("long", WEB, "pre", more));
@@ -301,8 +261,7 @@ async fn f01_f13_f18_an_agent_that_is_killed_goes_on_from_the_runs_own_copy() {
     world.repository.publish("Without the migration");
     world.proxy.forget();
     let (_one, _two) = (world.agent(), world.agent_direct());
-    let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate", "namespace": world.apps}});
-    world.plane.apply_yaml(&text.to_string()).await;
+    stage::open_gate(&world).await;
     let run = stage::until_run(&world, "long", RunPhase::Succeeded).await;
     let steps = run.status.unwrap().steps;
     let attempts: Vec<_> = steps

@@ -2,5 +2,10 @@
 //! names.
 
 mod cases;
+mod jobs;
+mod kills;
+mod lifecycle;
+mod once;
 pub(crate) mod stage;
 mod thin;
+mod together;

@@ -1,6 +1,6 @@
 //! What deploys with migrations have in common: the rights that they need, definitions, and what is looked at.
 
-use fairway::model::api::{Run, RunPhase, Target};
+use fairway::model::api::{HeldItem, ReleaseSource, Run, RunPhase, Target};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt as _};
@@ -11,6 +11,54 @@ use crate::support::world::World;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
+
+/// The component that most deploys are of.
+pub(crate) const WEB: &str = "components/web";
+
+/// Returns a migration of a folder.
+pub(crate) fn mark<'a>(name: &'a str, of: &'a str, phase: &'a str, more: Value) -> Marks<'a> {
+    Marks {
+        name,
+        of,
+        phase,
+        more,
+    }
+}
+
+/// Returns the lookup of a ConfigMap that the test makes, as `objects.gate`, with more of a definition.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a value from json! has no other use"
+)]
+pub(crate) fn gate(world: &World, more: Value) -> Value {
+    let mut spec = json!({"lookups": {"gate": {
+        "apiVersion": "v1", "kind": "ConfigMap", "namespace": world.apps, "name": "gate",
+    }}});
+    json_patch::merge(&mut spec, &more);
+    spec
+}
+
+/// Returns a step that applies a ConfigMap.
+pub(crate) fn applies(world: &World, id: &str, name: &str) -> Value {
+    json!({"id": id, "apply": {"manifest": {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": world.apps}, "data": {"value": "done"},
+    }}})
+}
+
+/// Makes what [`gate`] looks for.
+pub(crate) async fn open_gate(world: &World) {
+    put(world, "gate").await;
+}
+
+/// Makes an empty ConfigMap as somebody else.
+pub(crate) async fn put(world: &World, name: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": world.apps}});
+    world
+        .plane
+        .apply_texts(&world.client, &object.to_string())
+        .await;
+}
 
 /// Gives the agent what the operator binds for migrations of ConfigMaps and Jobs.
 pub(crate) async fn allow(world: &World) {
@@ -41,7 +89,7 @@ pub(crate) struct Marks<'a> {
     /// The folder below which it stands: `components/web`, or the root where it is empty.
     pub(crate) of: &'a str,
     pub(crate) phase: &'a str,
-    /// Merged over the definition's `spec`.
+    /// Merged over the definition's `spec`; what is null goes.
     pub(crate) more: Value,
 }
 
@@ -55,13 +103,10 @@ pub(crate) fn marks(world: &World, it: &Marks<'_>) {
         "lifecycle": {"never": "it is a test"},
         "lookups": {"mark": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": apps, "name": name}},
         "guard": {"needed": "objects.mark == null"},
-        "steps": [{"id": "mark", "apply": {"manifest": {
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": apps}, "data": {"value": "done"},
-        }}}],
+        "steps": [applies(world, "mark", name)],
         "policy": {"retry": {"maxAttempts": 2, "interval": "100ms"}},
     });
-    merge(&mut spec, &it.more);
+    json_patch::merge(&mut spec, &it.more);
     let body = json!({
         "apiVersion": "fairway.dev/v1alpha1", "kind": "Migration", "metadata": {"name": name}, "spec": spec,
     });
@@ -74,17 +119,6 @@ pub(crate) fn marks(world: &World, it: &Marks<'_>) {
     world
         .repository
         .write(&format!("{folder}/{name}.yaml"), text);
-}
-
-pub(crate) fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => into.clone_from(from),
-    }
 }
 
 /// The runs of a world.
@@ -174,7 +208,7 @@ pub(crate) async fn say(world: &World, run: &Run, command: Value) {
     let mut wish = json!({
         "by": "ada", "reason": "a test", "at": jiff::Timestamp::now().to_string(),
     });
-    merge(&mut wish, &command);
+    json_patch::merge(&mut wish, &command);
     let patch = json!({"metadata": {"annotations": {"fairway.dev/command": wish.to_string()}}});
     runs(world)
         .patch(
@@ -184,6 +218,21 @@ pub(crate) async fn say(world: &World, run: &Run, command: Value) {
         )
         .await
         .expect("it is there");
+}
+
+/// Waits until the source tells of a hold with a reason, and returns it.
+pub(crate) async fn until_hold(world: &World, reason: &'static str) -> HeldItem {
+    let of = move |source: &ReleaseSource| {
+        let holds = source.status.as_ref().map(|status| status.holds.iter());
+        holds
+            .into_iter()
+            .flatten()
+            .find(|hold| hold.reason == reason)
+            .cloned()
+    };
+    let condition = move |source: Option<&ReleaseSource>| source.and_then(of).is_some();
+    let found = world.until_source(reason, condition).await;
+    of(&found).expect("it was waited for")
 }
 
 /// Returns `REASON WHAT` of each hold of the source.

@@ -3,7 +3,7 @@
 use fairway::model::api::RunPhase;
 use serde_json::json;
 
-use super::stage::{self, Marks};
+use super::stage;
 use crate::support::world::World;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -26,15 +26,7 @@ async fn migrations_run_around_the_apply_exactly_once() {
             "steps": manifest(name),
         });
         let of = "components/web";
-        stage::marks(
-            &world,
-            &Marks {
-                name,
-                of,
-                phase,
-                more,
-            },
-        );
+        stage::marks(&world, &stage::mark(name, of, phase, more));
     }
     world.repository.publish("Settings with migrations");
     let mut agent = world.agent();

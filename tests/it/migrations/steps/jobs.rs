@@ -33,7 +33,8 @@ async fn pods(trial: &Trial) -> Vec<Pod> {
     api.list(&ListParams::default()).await.unwrap().items
 }
 
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Looks until something is there.
+pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begin = std::time::Instant::now();
     loop {
         if let Some(found) = look().await {
@@ -150,6 +151,57 @@ async fn f05_a_pod_that_is_evicted_is_replaced_and_does_not_count() {
     trial.attempt().await;
     let job = jobs(&trial).await.remove(0);
     assert_eq!(job.spec.unwrap().suspend, Some(false));
+}
+
+#[tokio::test]
+async fn f06_a_pod_on_a_node_that_is_lost_is_replaced_only_once_it_is_gone() {
+    let mut trial = trial(&["test:hang"]).await;
+    trial.attempt().await;
+    let first = until("the pod runs", async || {
+        pods(&trial).await.into_iter().find(|pod| {
+            let status = pod.status.as_ref();
+            status.is_some_and(|it| it.phase.as_deref() == Some("Running"))
+        })
+    })
+    .await;
+    let api: Api<Pod> = Api::namespaced(trial.plane.client().await, &trial.namespace);
+    // As on a lost node: it is to go, and no kubelet says that it has. Whether it runs is not known.
+    let held = json!({"metadata": {"finalizers": ["test.fairway.dev/node-lost"]}});
+    let name = first.name_any();
+    api.patch(&name, &PatchParams::default(), &Patch::Merge(&held))
+        .await
+        .unwrap();
+    api.delete(&name, &DeleteParams::default()).await.unwrap();
+    until("the Job knows that its pod is to go", async || {
+        let job = jobs(&trial).await.remove(0);
+        job.status
+            .and_then(|status| status.terminating)
+            .filter(|count| *count == 1)
+    })
+    .await;
+    let waits = trial.attempt().await;
+    assert!(matches!(waits, StepResult::Wait { .. }), "{waits:?}");
+    let now: Vec<_> = pods(&trial).await.iter().map(Pod::uid).collect();
+    assert_eq!(now, [first.uid()], "no second pod beside one that may run");
+
+    // The node is taken away, and its pods with it.
+    let gone = json!({"metadata": {"finalizers": null}});
+    api.patch(&name, &PatchParams::default(), &Patch::Merge(&gone))
+        .await
+        .unwrap();
+    let second = until("another pod is there", async || {
+        let pods = pods(&trial).await;
+        pods.into_iter().find(|pod| pod.uid() != first.uid())
+    })
+    .await;
+    let now: Vec<_> = pods(&trial).await.iter().map(Pod::uid).collect();
+    assert_eq!(now, [second.uid()]);
+    let waits = trial.attempt().await;
+    assert!(
+        matches!(waits, StepResult::Wait { .. }),
+        "it does not count: {waits:?}"
+    );
+    assert_eq!(jobs(&trial).await.len(), 1);
 }
 
 #[tokio::test]

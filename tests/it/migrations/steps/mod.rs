@@ -1,8 +1,9 @@
 //! Each kind of step on the real control plane, with faults on the way to it.
 
+mod builtin;
 mod claims;
 mod http;
-mod jobs;
+pub(crate) mod jobs;
 mod objects;
 mod rewrite;
 
@@ -69,6 +70,13 @@ impl Trial {
         self.step = serde_json::from_str(&text).unwrap();
         self.record.progress.clear();
         self.proxy.forget();
+    }
+
+    /// Connects anew, so that what is served by now is known.
+    pub(super) async fn reconnected(&self) -> ClusterEffects {
+        let cluster = Cluster::connect(self.proxy.config(), None).await.unwrap();
+        cluster.served().await.unwrap();
+        ClusterEffects::new(cluster, &self.namespace)
     }
 
     /// Applies an object as somebody else, in the namespace of the test.
