@@ -38,8 +38,7 @@ demo-down: ## stop what demo-up started
 test: ## every test, on a real control plane
 	@tests/prerequisites cargo go git cc perl curl openssl
 	@tests/control-plane/build >/dev/null
-	@# Tests on a cluster wait for a third of their time, which another one can use.
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 ))} cargo test --locked
+	cargo test --locked
 
 .PHONY: check
 check: ## formatting, lints, generated files, documentation

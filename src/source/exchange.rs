@@ -83,8 +83,12 @@ impl Exchange {
     /// Asks, and waits for the head of the answer. Must run outside of a runtime, as [`Exchange::read`] and
     /// [`Exchange::finish`].
     pub(super) fn ask(&self, question: &Question) -> Result<Answer, SourceError> {
-        runtime()?.block_on(async {
+        let runtime = runtime()?;
+        runtime.block_on(async {
             for _ in 0..=limits::GIT_REDIRECTS_MAX {
+                // The pool gets a connection back from a task of the runtime's one thread, a moment after the end of its answer was
+                // read here. What that thread has to do is done first, so that no second connection is opened in this moment.
+                let _ = runtime.spawn(tokio::task::yield_now()).await;
                 let response = self.send(question).await?;
                 if !is_redirect(response.status()) {
                     return self.judge(question, response);

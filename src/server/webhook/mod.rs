@@ -9,6 +9,7 @@
 //! kept of a delivery that is refused but a count.
 
 mod bodies;
+mod guests;
 mod keys;
 mod payload;
 mod receiver;

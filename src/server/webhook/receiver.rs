@@ -1,6 +1,5 @@
 //! Receives deliveries over HTTP, within limits of time, bytes and connections.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +14,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::guests::Guests;
 use super::payload::{Announcement, DeliveryResult, Unreadable};
 use super::routes::{Deliver, Delivery, Route, Routes};
 use super::verify::Verifier;
@@ -61,53 +60,22 @@ pub async fn serve(listener: TcpListener, receiver: Receiver, shutdown: Cancella
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) if guests.make_room() => {
-                let heard = Arc::new(AtomicBool::new(false));
-                let conversation = converse(stream, receiver.clone(), Arc::clone(&heard));
-                let task = tokio::spawn(conversation).abort_handle();
-                guests.0.push_back(Guest { heard, task });
+            Ok((stream, _)) => {
+                let has_room = tokio::select! {
+                    () = shutdown.cancelled() => return,
+                    has_room = guests.make_room() => has_room,
+                };
+                if has_room {
+                    guests.seat(|heard| converse(stream, receiver.clone(), heard));
+                } else {
+                    tracing::debug!("a webhook connection was refused: all places are taken");
+                }
             }
-            Ok(_) => tracing::debug!("a webhook connection was refused: all places are taken"),
             Err(error) => {
                 tracing::debug!(%error, "failed to accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-    }
-}
-
-/// The connections, the oldest first.
-#[derive(Default)]
-struct Guests(VecDeque<Guest>);
-
-struct Guest {
-    /// Its request line and headers have arrived.
-    heard: Arc<AtomicBool>,
-    task: AbortHandle,
-}
-
-impl Guests {
-    /// Makes sure that there is a place. Whoever has been silent for the longest time gives way: a forge sends its headers at
-    /// once, so that those who keep connections open for nothing only push each other out.
-    fn make_room(&mut self) -> bool {
-        if self.0.len() < limits::WEBHOOK_CONNECTIONS_MAX {
-            return true;
-        }
-        self.0.retain(|guest| !guest.task.is_finished());
-        if self.0.len() < limits::WEBHOOK_CONNECTIONS_MAX {
-            return true;
-        }
-        let silent = |guest: &Guest| !guest.heard.load(Ordering::Relaxed);
-        let Some(guest) = self
-            .0
-            .iter()
-            .position(silent)
-            .and_then(|at| self.0.remove(at))
-        else {
-            return false;
-        };
-        guest.task.abort();
-        true
     }
 }
 

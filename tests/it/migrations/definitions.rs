@@ -83,14 +83,6 @@ fn fairway(root: &Path, arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Takes away that the command is not done yet, which people on a slow machine are told.
-fn settled(text: &str) -> String {
-    let lines = text.split_inclusive('\n');
-    lines
-        .filter(|line| !line.starts_with("still checking "))
-        .collect()
-}
-
 /// Runs the command in a repository and writes down what it did.
 fn transcript(root: &Path, arguments: &[&str]) -> String {
     let output = fairway(root, arguments);
@@ -98,7 +90,7 @@ fn transcript(root: &Path, arguments: &[&str]) -> String {
         "$ fairway {}\n{}[stderr]\n{}[exit code {}]\n",
         arguments.join(" "),
         String::from_utf8_lossy(&output.stdout),
-        settled(&String::from_utf8_lossy(&output.stderr)),
+        String::from_utf8_lossy(&output.stderr),
         output.status.code().expect("an exit code"),
     )
 }

@@ -251,12 +251,6 @@ fn move_file(world: &World) {
         .git(&["mv", "components/web/one.yaml", "components/api/one.yaml"]);
 }
 
-/// Asks for a pass, and waits until all is in step: what is there may be listed anew first.
-async fn healed(world: &World) {
-    world.reconcile().await;
-    world.until_reason("Synced").await;
-}
-
 #[tokio::test]
 async fn no_fault_of_the_git_server_deletes_anything() {
     let (world, _agent, wanted) = in_step().await;
@@ -268,7 +262,14 @@ async fn no_fault_of_the_git_server_deletes_anything() {
         nothing_is_lost(&world, &wanted, fault.name).await;
         world.server.fault("");
         world.repository.push();
-        healed(&world).await;
+        let source = world.reconcile().await;
+        assert_eq!(
+            ready(&source).1,
+            "Synced",
+            "{} has healed: {}",
+            fault.name,
+            ready(&source).2
+        );
         nothing_is_lost(&world, &wanted, fault.name).await;
     }
 }
@@ -284,7 +285,14 @@ async fn no_content_of_a_commit_deletes_what_was_not_approved() {
         nothing_is_lost(&world, &wanted, fault.name).await;
         world.repository.git(&["revert", "--no-edit", "HEAD"]);
         world.repository.push();
-        healed(&world).await;
+        let source = world.reconcile().await;
+        assert_eq!(
+            ready(&source).1,
+            "Synced",
+            "{} is taken back: {}",
+            fault.name,
+            ready(&source).2
+        );
         nothing_is_lost(&world, &wanted, fault.name).await;
     }
 }

@@ -125,8 +125,8 @@ async fn a_definition_and_its_object_come_in_one_pass_and_stay_while_their_group
     agent.kill();
     world.proxy.heal();
     let _agent = world.agent();
-    world.reconcile().await;
-    world.until_reason("Synced").await;
+    let source = world.reconcile().await;
+    assert_eq!(ready(&source).1, "Synced", "{:?}", ready(&source));
     let left: Vec<_> = wanted
         .into_iter()
         .filter(|(name, _)| name != "one")

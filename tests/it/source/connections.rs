@@ -8,17 +8,6 @@ use super::https::Scene;
 use super::{main, read};
 use crate::support::git_server::SignIn;
 
-/// Checks that connections were used more than once.
-///
-/// The pool gets one back a moment after its answer was read to the end; a request in this moment opens a second one.
-fn assert_shared(scene: &Scene) {
-    let (connections, requests) = (scene.server.connections(), scene.server.requests().len());
-    assert!(
-        connections * 2 <= requests,
-        "{connections} connections for {requests} requests"
-    );
-}
-
 #[test]
 fn credentials_are_shown_at_once_and_fetches_share_a_connection() {
     let scene = Scene::new(SignIn::Password("hunter2"));
@@ -39,7 +28,7 @@ fn credentials_are_shown_at_once_and_fetches_share_a_connection() {
         scene.server.requests()[2..],
         ["advertise 200", "advertise 200", "fetch 200"]
     );
-    assert_shared(&scene);
+    assert_eq!(scene.server.connections(), 1);
 }
 
 #[test]
@@ -58,7 +47,7 @@ fn a_long_history_is_compared_over_the_same_connection() {
     scene.repository.publish("two");
     let found = scene.fetch(credentials).unwrap();
     assert_eq!(read(found.snapshot(), "a.yaml"), "two");
-    assert_shared(&scene);
+    assert_eq!(scene.server.connections(), 1);
 }
 
 #[test]
@@ -72,6 +61,7 @@ fn a_connection_that_the_server_has_closed_is_no_error() {
         scene.server.requests(),
         ["advertise 200", "fetch 200", "advertise 200"]
     );
+    assert_eq!(scene.server.connections(), 2);
 }
 
 #[test]
@@ -81,9 +71,8 @@ fn a_connection_is_not_used_under_other_trust() {
     scene.fetch(credentials.clone()).unwrap();
     let error = scene.fetch(Credentials::default()).unwrap_err();
     assert!(matches!(error, SourceError::Untrusted { .. }), "{error:?}");
-    let before = scene.server.connections();
     scene.fetch(credentials).unwrap();
-    assert!(scene.server.connections() > before);
+    assert_eq!(scene.server.connections(), 2);
 }
 
 #[test]
@@ -100,6 +89,7 @@ fn a_repository_that_has_moved_on_its_host_is_followed() {
         scene.server.requests(),
         ["advertise 302", "advertise 200", "fetch 200"]
     );
+    assert_eq!(scene.server.connections(), 1);
 }
 
 #[rstest]

@@ -23,7 +23,7 @@ use super::proxy::Proxy;
 use super::repository::Repository;
 
 /// How long anything may take before a test gives up. Generous, since two cores serve a whole Kubernetes.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(90);
 const USER: &str = "ci";
 /// The password of the git server, which must never be told anywhere.
 pub(crate) const PASSWORD: &str = "canary-password-of-the-git-server";

@@ -10,7 +10,7 @@ use crate::support::proxy::Seen;
 use crate::support::world::World;
 
 /// How long anything may take before a test gives up.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// The component that most deploys are of.
 pub(crate) const WEB: &str = "components/web";
