@@ -248,8 +248,8 @@ pub const WEBHOOK_BODIES_MAX: usize = 12 * 1024 * 1024;
 pub const WEBHOOK_CONNECTIONS_MAX: usize = 512;
 /// Bytes of the request line and all headers; GitHub's are about 1 KiB. Also what a connection buffers of a body.
 pub const WEBHOOK_HEAD_SIZE_MAX: usize = 16 * 1024;
-/// Time in which no connection gives way to another one, so that what a forge has sent is read first: 512 places are given to
-/// 5,120 newcomers a second, and a longer queue stays with the kernel.
+/// Time after its first reading in which no connection gives way to another one, so that what a forge has sent is heard: 512
+/// places are given to 5,120 newcomers a second, and a longer queue stays with the kernel.
 pub const WEBHOOK_HEAD_GRACE: Duration = Duration::from_millis(100);
 /// Time for the request line and all headers.
 pub const WEBHOOK_HEAD_DEADLINE: Duration = Duration::from_secs(5);

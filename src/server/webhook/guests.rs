@@ -1,8 +1,8 @@
 //! The connections of the webhook port, and who gives way when all places are taken.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -14,29 +14,57 @@ use crate::model::limits;
 pub(super) struct Guests(VecDeque<Guest>);
 
 struct Guest {
-    /// Its request line and headers have arrived.
-    heard: Arc<AtomicBool>,
-    since: Instant,
+    hearing: Arc<Hearing>,
     task: AbortHandle,
 }
+
+/// How far a conversation has come, as it says itself.
+#[derive(Default)]
+pub(super) struct Hearing {
+    /// Since when everything that had been sent by then is read.
+    read: OnceLock<Instant>,
+    /// The request line and all headers have arrived.
+    heard: AtomicBool,
+}
+
+// === impl Hearing ===
+
+impl Hearing {
+    /// Notes that everything is read that has been sent so far.
+    pub(super) fn read(&self) {
+        self.read.get_or_init(Instant::now);
+    }
+
+    /// Notes that the request line and all headers have arrived.
+    pub(super) fn heard(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns until when it keeps its place, whoever comes.
+    fn grace(&self) -> Instant {
+        *self.read.get().unwrap_or(&Instant::now()) + limits::WEBHOOK_HEAD_GRACE
+    }
+}
+
+// === impl Guests ===
 
 impl Guests {
     /// Makes sure that there is a place; false where all are taken by those who are being served.
     ///
     /// Whoever has been silent for the longest time gives way: a forge sends its headers at once, so that those who keep
-    /// connections open for nothing only push each other out. Each has [`limits::WEBHOOK_HEAD_GRACE`] to be read, for which this
-    /// waits; the next ones wait in the kernel's queue.
+    /// connections open for nothing only push each other out. Each keeps its place for [`limits::WEBHOOK_HEAD_GRACE`] after it was
+    /// read for the first time, for which this waits; the next ones wait in the kernel's queue.
     pub(super) async fn make_room(&mut self) -> bool {
         while self.0.len() >= limits::WEBHOOK_CONNECTIONS_MAX {
             self.0.retain(|guest| !guest.task.is_finished());
             if self.0.len() < limits::WEBHOOK_CONNECTIONS_MAX {
                 break;
             }
-            let silent = |guest: &Guest| !guest.heard.load(Ordering::Relaxed);
+            let silent = |guest: &Guest| !guest.hearing.heard.load(Ordering::Relaxed);
             let Some(at) = self.0.iter().position(silent) else {
                 return false;
             };
-            let grace = self.0[at].since + limits::WEBHOOK_HEAD_GRACE;
+            let grace = self.0[at].hearing.grace();
             if grace > Instant::now() {
                 sleep_until(grace).await;
             } else if let Some(guest) = self.0.remove(at) {
@@ -46,18 +74,14 @@ impl Guests {
         true
     }
 
-    /// Starts a conversation, which says when the headers have arrived.
-    pub(super) fn seat<F>(&mut self, conversation: impl FnOnce(Arc<AtomicBool>) -> F)
+    /// Starts a conversation, which says how far it has come.
+    pub(super) fn seat<F>(&mut self, conversation: impl FnOnce(Arc<Hearing>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let heard = Arc::new(AtomicBool::new(false));
-        let task = tokio::spawn(conversation(Arc::clone(&heard))).abort_handle();
-        self.0.push_back(Guest {
-            heard,
-            since: Instant::now(),
-            task,
-        });
+        let hearing = Arc::new(Hearing::default());
+        let task = tokio::spawn(conversation(Arc::clone(&hearing))).abort_handle();
+        self.0.push_back(Guest { hearing, task });
     }
 }
 
@@ -65,43 +89,45 @@ impl Guests {
 mod tests {
     use super::*;
 
-    /// Seats guests that stay, and returns the word of each that its headers came.
-    fn seat(guests: &mut Guests, count: usize) -> Vec<Arc<AtomicBool>> {
+    /// Seats guests that stay, and returns how far each has come.
+    fn seat(guests: &mut Guests, count: usize) -> Vec<Arc<Hearing>> {
         let mut all = Vec::new();
         for _ in 0..count {
-            guests.seat(|heard| {
-                all.push(heard);
+            guests.seat(|hearing| {
+                all.push(hearing);
                 std::future::pending()
             });
         }
         all
     }
 
-    fn has_left(guest: &Arc<AtomicBool>, guests: &Guests) -> bool {
-        !guests.0.iter().any(|one| Arc::ptr_eq(&one.heard, guest))
+    fn has_left(guest: &Arc<Hearing>, guests: &Guests) -> bool {
+        !guests.0.iter().any(|one| Arc::ptr_eq(&one.hearing, guest))
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_was_silent_for_the_longest_time_gives_way_after_its_grace() {
         let mut guests = Guests::default();
         let all = seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX);
-        all[0].store(true, Ordering::Relaxed);
+        all.iter().for_each(|one| one.read());
+        all[0].heard();
         let begun = Instant::now();
         assert!(guests.make_room().await);
         assert_eq!(begun.elapsed(), limits::WEBHOOK_HEAD_GRACE);
-        let left: Vec<bool> = all.iter().map(|one| has_left(one, &guests)).collect();
-        let left: Vec<usize> = (0..all.len()).filter(|at| left[*at]).collect();
-        assert_eq!(left, [1]);
+        let mut left = all.iter().map(|one| has_left(one, &guests));
+        assert!(left.by_ref().take(2).eq([false, true]));
+        assert!(!left.any(|has_left| has_left));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_heard_within_the_grace_stays() {
         let mut guests = Guests::default();
         let all = seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX);
+        all.iter().for_each(|one| one.read());
         let late = Arc::clone(&all[0]);
         tokio::spawn(async move {
             tokio::time::sleep(limits::WEBHOOK_HEAD_GRACE / 2).await;
-            late.store(true, Ordering::Relaxed);
+            late.heard();
         });
         assert!(guests.make_room().await);
         assert!(!has_left(&all[0], &guests));
@@ -109,10 +135,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn nobody_gives_way_unread_however_long_that_takes() {
+        let mut guests = Guests::default();
+        let all = seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX);
+        let late = Arc::clone(&all[0]);
+        let begun = Instant::now();
+        tokio::spawn(async move {
+            tokio::time::sleep(limits::WEBHOOK_HEAD_GRACE * 10).await;
+            late.read();
+        });
+        assert!(guests.make_room().await);
+        assert!(begun.elapsed() >= limits::WEBHOOK_HEAD_GRACE * 11);
+        assert!(has_left(&all[0], &guests));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn nobody_who_is_served_gives_way() {
         let mut guests = Guests::default();
-        for heard in seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX) {
-            heard.store(true, Ordering::Relaxed);
+        for guest in seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX) {
+            guest.heard();
         }
         assert!(!guests.make_room().await);
         assert_eq!(guests.0.len(), limits::WEBHOOK_CONNECTIONS_MAX);

@@ -1,8 +1,9 @@
 //! Receives deliveries over HTTP, within limits of time, bytes and connections.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -17,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::guests::Guests;
+use super::guests::{Guests, Hearing};
 use super::payload::{Announcement, DeliveryResult, Unreadable};
 use super::routes::{Deliver, Delivery, Route, Routes};
 use super::verify::Verifier;
@@ -66,7 +67,7 @@ pub async fn serve(listener: TcpListener, receiver: Receiver, shutdown: Cancella
                     has_room = guests.make_room() => has_room,
                 };
                 if has_room {
-                    guests.seat(|heard| converse(stream, receiver.clone(), heard));
+                    guests.seat(|hearing| converse(stream, receiver.clone(), hearing));
                 } else {
                     tracing::debug!("a webhook connection was refused: all places are taken");
                 }
@@ -80,9 +81,10 @@ pub async fn serve(listener: TcpListener, receiver: Receiver, shutdown: Cancella
 }
 
 /// Serves one request on a connection.
-async fn converse(stream: TcpStream, receiver: Receiver, heard: Arc<AtomicBool>) {
+async fn converse(stream: TcpStream, receiver: Receiver, hearing: Arc<Hearing>) {
+    let listening = Arc::clone(&hearing);
     let service = service_fn(move |request| {
-        heard.store(true, Ordering::Relaxed);
+        listening.heard();
         let receiver = receiver.clone();
         async move { Ok::<_, Infallible>(receiver.answer(request).await.into_response()) }
     });
@@ -92,7 +94,12 @@ async fn converse(stream: TcpStream, receiver: Receiver, heard: Arc<AtomicBool>)
         .header_read_timeout(limits::WEBHOOK_HEAD_DEADLINE)
         .keep_alive(false)
         .max_buf_size(limits::WEBHOOK_HEAD_SIZE_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let connection = poll_fn(|context| {
+        let polled = connection.as_mut().poll(context);
+        hearing.read();
+        polled
+    });
     match timeout(limits::WEBHOOK_CONNECTION_DEADLINE, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a webhook connection broke off"),
