@@ -18,22 +18,19 @@ use super::bell::Bell;
 use super::claims::{Bells, Claims};
 use super::heartbeat::{Heartbeat, Heartbeats};
 use super::lease::Skew;
-use super::memory::Memory;
 use super::migration_news::MigrationNews;
-use super::migrations::{Keep, conductor, follow_runs, ringing};
+use super::observers::Observers;
 use super::outlets::Outlets;
-use super::pass::Engine;
 use super::record::Record;
 use super::replica::Ended;
 use super::run_events::run_events;
 use super::runtimes::{Board, FleetTask};
 use super::source_task::{SourceState, SourceTask};
-use super::target_task::TargetTask;
 use super::webhook::WebhookTask;
+use super::worker::Worker;
 use crate::cluster::{AccessPolicy, Cluster};
 use crate::model::api::{HOME, ReleaseSource};
 use crate::model::{SourceName, limits};
-use crate::observe::Observer;
 use crate::report::DecisionAction;
 use crate::server::webhook::Routes;
 
@@ -54,8 +51,8 @@ pub struct Settings {
 pub struct Daemon {
     settings: Arc<Settings>,
     cluster: Cluster,
-    observer: Observer,
-    /// Rings every target task, since the observer does not know whose object has changed.
+    observers: Observers,
+    /// Every target task's.
     targets: Bells,
     claims: Claims,
     outlets: Outlets,
@@ -121,17 +118,10 @@ impl Daemon {
         (skew, stop): (watch::Receiver<Option<Skew>>, CancellationToken),
     ) -> Self {
         let targets = Bells::default();
-        let bells = Arc::clone(&targets);
-        let observer = Observer::start(cluster.clone(), move || {
-            let bells = bells
-                .lock()
-                .expect("nothing panics while holding the bells");
-            bells.values().for_each(Bell::ring);
-        });
         Self {
             settings: Arc::new(settings),
             cluster,
-            observer,
+            observers: Observers::new(Arc::clone(&targets)),
             claims: Claims::new(Arc::clone(&targets)),
             targets,
             outlets,
@@ -283,53 +273,28 @@ impl Daemon {
         };
         let (events, event_writer) = run_events(&self.outlets, resource.clone());
         let news = MigrationNews::new(&source, &self.settings.namespace, &self.outlets, events);
-        let conductor = conductor(
-            &self.cluster,
-            &self.settings.namespace,
-            &source,
-            news.clone(),
-            ringing(bell.clone()),
-            stop.clone(),
-        );
-        let runs_task = follow_runs(
-            conductor.clone(),
-            self.cluster.clone(),
-            self.settings.namespace.clone(),
-            source.clone(),
-            Some(Keep {
-                resource: resource.clone(),
-                tell: Box::new(move |run| news.trimmed(run)),
-            }),
-            stop.clone(),
-        );
-        let target_task = TargetTask {
-            published: published_sender,
-            board,
-            heartbeat: self.heartbeats.task(&format!("target {source}")),
+        let worker = Worker {
             source,
             namespace: self.settings.namespace.clone(),
             cluster: self.cluster.clone(),
-            engine: Engine::new(
-                self.cluster.clone(),
-                self.observer.clone(),
-                &self.settings.namespace,
-            )
-            .with_conductor(Arc::new(conductor)),
+            observers: self.observers.clone(),
             resource,
             state,
             bell: bell.clone(),
             outlets: self.outlets.clone(),
+            heartbeats: self.heartbeats.clone(),
             turn: Arc::clone(&self.turn),
             claims: self.claims.clone(),
-            stop: stop.clone(),
-            memory: Memory::default(),
+            published: published_sender,
+            board,
             skew: self.skew.clone(),
+            news,
+            stop: stop.clone(),
         };
         tasks.spawn(source_task.run());
         tasks.spawn(webhook_task.run());
-        tasks.spawn(target_task.run());
+        tasks.spawn(worker.run());
         tasks.spawn(fleet_task.run());
-        tasks.spawn(runs_task);
         tasks.spawn(event_writer.run(stop.clone()));
         // What needs no fetch, such as the end of a source, is not kept waiting by a git server that is away.
         bell.ring();

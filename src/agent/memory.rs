@@ -14,6 +14,8 @@ pub(super) struct Memory {
     pub(super) unread_decision: Option<String>,
     /// Passes in a row that could not be finished.
     pub(super) failures: u32,
+    /// Whether the account of the source was found to be there, and to be one that can be acted as, since the last fetch.
+    pub(super) confirmed: bool,
     /// Whether the source was suspended when it was last looked at; none before the first look.
     pub(super) suspended: Option<bool>,
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::bell::Bell;
 use super::clock;
 use super::record::Record;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Acting, Cluster, ClusterError};
 use crate::model::api::{HOME, ReleaseSource, Run, RunPhase};
 use crate::model::{SourceName, limits};
 use crate::runs::conductor::{Conductor, Listen, Whose, happens_once, run_selector};
@@ -22,9 +22,10 @@ use crate::runs::{ClusterEffects, ClusterRuns, Driver, ProcessClock, RunHistory}
 /// What runs the migrations of a source on home.
 pub type HomeConductor = Conductor<ClusterEffects, ClusterRuns, ProcessClock>;
 
-/// Makes the conductor of a source on home, which writes under the claim that `cluster` has.
+/// Makes the conductor of a source on home, which writes under the claim that `cluster` has. What its migrations look at and do goes
+/// through `acting`, their records do not.
 pub fn conductor(
-    cluster: &Cluster,
+    (cluster, acting): (&Cluster, &Acting),
     namespace: &str,
     source: &SourceName,
     listener: Arc<dyn Listen>,
@@ -37,7 +38,7 @@ pub fn conductor(
         cluster_uid: cluster.uid().to_string(),
         namespace: namespace.to_owned(),
     };
-    let effects = ClusterEffects::new(cluster.clone(), namespace);
+    let effects = ClusterEffects::new(acting, namespace);
     let store = ClusterRuns::new(cluster.clone(), namespace);
     let clock = ProcessClock::new(clock::now);
     let driver = Driver::new(effects, store, clock, cluster.claim());

@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::failures::Failures;
+use super::record::Record;
 use super::secret_key::secret_key;
 use super::template_use::template_users;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Acting, Cluster, ClusterError};
 use crate::desired::{Cache, Desired, EvaluateOptions, evaluate};
 use crate::execute::{Effect, EffectResult, Executor, Outcome};
 use crate::model::{
@@ -26,7 +27,10 @@ use crate::runs::conductor::{Conduct, Offer};
 
 /// What keeps its state between the passes over one target.
 pub struct Engine {
+    /// Where our own records are.
     cluster: Cluster,
+    /// Does what the repository says.
+    acting: Acting,
     observer: Observer,
     cache: Cache,
     failures: Failures,
@@ -100,24 +104,9 @@ pub enum Presence {
 
 /// Hears of a pass while it goes on.
 pub trait PassListener {
-    /// Writes down kinds that are about to be applied, before the first object of them is, and Jobs that are about to be
-    /// created. The pass ends when that fails.
-    fn begin(
-        &mut self,
-        kinds: &BTreeSet<GroupKind>,
-        jobs: &Jobs,
-    ) -> impl Future<Output = Result<(), ClusterError>> + Send;
-
-    /// Writes down what is committed, and deploys that are about to change something, before they do. The pass ends when that
-    /// fails.
-    fn commit(
-        &mut self,
-        committed: &Committed,
-    ) -> impl Future<Output = Result<(), ClusterError>> + Send;
-
-    /// Makes sure that the target's record is still the one that the plan was made with, before anything is deleted. The
-    /// pass ends when it is not.
-    fn deleting(&mut self) -> impl Future<Output = Result<(), ClusterError>> + Send;
+    /// Returns the record of the target. Written down in it before they happen: kinds that are about to be applied, Jobs that are about to
+    /// be created, and what is committed. It is confirmed before anything is deleted. The pass ends where that fails.
+    fn record(&mut self) -> &mut Record;
 
     /// Is told of a plan that is about to be executed.
     fn planned(&mut self, plan: &Plan);
@@ -129,10 +118,12 @@ pub trait PassListener {
 // === impl Engine ===
 
 impl Engine {
-    /// Makes the engine of one target. The namespace is that of Fairway's own resources.
-    pub fn new(cluster: Cluster, observer: Observer, namespace: &str) -> Self {
+    /// Makes the engine of one target. The namespace is that of Fairway's own resources. What the repository says is done through
+    /// `acting`, and `observer` sees what whom it is for may see.
+    pub fn new(cluster: Cluster, acting: Acting, observer: Observer, namespace: &str) -> Self {
         Self {
             cluster,
+            acting,
             observer,
             cache: Cache::default(),
             failures: Failures::default(),
@@ -150,11 +141,6 @@ impl Engine {
     pub fn with_conductor(mut self, conductor: Arc<dyn Conduct>) -> Self {
         self.conductor = Some(conductor);
         self
-    }
-
-    /// Returns the cluster that this engine writes to.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
     }
 
     /// Reads a snapshot; a pass with the same one finds it done. Parsing runs on a thread of its own.
@@ -316,13 +302,13 @@ impl Engine {
             let plan = self.plan_round(&desired, &round);
             // What is to be deleted now must not be judged by what was so a while ago.
             if plan.deletes_templates() && !self.has_asked_since(begun) {
-                let users = template_users(&self.cluster).await;
+                let users = template_users(&self.acting).await;
                 self.templates = Some((Instant::now(), users));
                 continue;
             }
             let is_new = plan.committed != committed;
             if is_new {
-                listener.commit(&plan.committed).await?;
+                listener.record().commit(&plan.committed).await?;
                 committed = plan.committed.clone();
             }
             self.offer(&desired, &plan, request.author);
@@ -341,13 +327,13 @@ impl Engine {
                 .flatten()
                 .map(|action| action.key.kind.clone())
                 .collect();
-            listener.begin(&kinds, &plan.jobs).await?;
+            listener.record().begin(&kinds, &plan.jobs).await?;
             if plan.deletes() {
-                listener.deleting().await?;
+                listener.record().confirm().await?;
             }
             listener.planned(&plan);
             let executor = Executor {
-                cluster: &self.cluster,
+                acting: &self.acting,
                 observer: &self.observer,
                 takeover: request.takeover,
                 stop: request.stop,

@@ -1,6 +1,5 @@
 //! The task of one target: passes whenever its bell rings, and writes down what came of it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,21 +13,20 @@ use super::claims::Claims;
 use super::clock;
 use super::heartbeat::Heartbeat;
 use super::lease::Skew;
+use super::listener::Listener;
 use super::memory::Memory;
 use super::outlets::Outlets;
-use super::pass::{Engine, Pass, PassListener, PassRequest, Presence};
+use super::pass::{Engine, Pass, PassRequest, Presence};
 use super::record::Record;
 use super::runtimes::Board;
 use super::source_task::SourceState;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Acting, Cluster, ClusterError};
 use crate::desired::{Desired, EvaluateOptions};
-use crate::execute;
 use crate::fleet::Published;
 use crate::model::api::{ApprovalRecord, Decision, DecisionKind, HOME, ReleaseSource};
 use crate::model::snapshot::CommitInfo;
-use crate::model::{GroupKind, Revision, Snapshot, SourceName, limits};
-use crate::plan::hooks::Committed;
-use crate::plan::{Approval, Jobs, Plan, PruneSettings};
+use crate::model::{Revision, Snapshot, SourceName, limits};
+use crate::plan::{Approval, PruneSettings};
 use crate::report::{
     DecisionAction, Effect, FetchFailure, Origin, PassReport, source_status, source_suspended,
     target_status,
@@ -38,7 +36,10 @@ use crate::report::{
 pub(super) struct TargetTask {
     pub(super) source: SourceName,
     pub(super) namespace: String,
+    /// Where our own records are.
     pub(super) cluster: Cluster,
+    /// As whom everything is done that the repository says.
+    pub(super) acting: Acting,
     pub(super) engine: Engine,
     pub(super) resource: watch::Receiver<Arc<ReleaseSource>>,
     pub(super) state: watch::Receiver<SourceState>,
@@ -98,6 +99,7 @@ impl TargetTask {
         // source's interval, and before a pass that somebody has asked for.
         if self.state.has_changed().unwrap_or(true) {
             self.memory.record = None;
+            self.memory.confirmed = false;
             self.engine.forget_template_use();
         }
         let state = self.state.borrow_and_update().clone();
@@ -114,7 +116,7 @@ impl TargetTask {
         let mut progress = Progress::default();
         let passed = self.pass(&resource, &state, &mut progress).await;
         self.publish(&state, &progress);
-        let failed = passed.and(settled).err().map(|error| error.to_string());
+        let failed = passed.and(settled).err();
         if self.stop.is_cancelled() && failed.is_none() && progress.pass.is_none() {
             return None;
         }
@@ -124,7 +126,7 @@ impl TargetTask {
                 &state,
                 &attempt,
                 &progress,
-                failed.as_deref(),
+                failed.as_ref(),
                 started,
             )
             .await;
@@ -228,6 +230,7 @@ impl TargetTask {
         let handled = self.memory.status(resource).last_handled_reconcile_at;
         if state.requested_at != handled {
             self.memory.record = None;
+            self.memory.confirmed = false;
         }
         let mut record = match self.memory.record.take() {
             Some(record) => record,
@@ -248,6 +251,16 @@ impl TargetTask {
         outcome
     }
 
+    /// Makes sure, before anything is read or done for the repository, that its account is there and can be acted as. What was so stays
+    /// so until the next fetch.
+    pub(super) async fn confirm(&mut self) -> Result<(), ClusterError> {
+        if !self.memory.confirmed {
+            self.acting.confirm().await?;
+            self.memory.confirmed = true;
+        }
+        Ok(())
+    }
+
     pub(super) fn evaluate_options(&self, resource: &ReleaseSource) -> EvaluateOptions {
         EvaluateOptions {
             source: self.source.clone(),
@@ -264,6 +277,7 @@ impl TargetTask {
         desired: Arc<Desired>,
         progress: &mut Progress,
     ) -> Result<(), ClusterError> {
+        self.confirm().await?;
         self.engine.observe(&desired, &record.kinds()).await;
         let uid = self.cluster.uid().as_str();
         let adopted = decision.as_ref().is_some_and(|one| {
@@ -378,7 +392,7 @@ impl TargetTask {
         state: &SourceState,
         attempt: &Result<(), FetchFailure>,
         progress: &Progress,
-        failed: Option<&str>,
+        failed: Option<&ClusterError>,
         started: Timestamp,
     ) -> Result<(), ClusterError> {
         let nobody = CommitInfo::default();
@@ -394,6 +408,8 @@ impl TargetTask {
         let target_before = self.target_status();
         let claims = self.claims.against(&self.source, &target_before.claims);
         let clock = self.skew.borrow().map(|skew| skew.to_string());
+        let is_of_account = matches!(failed, Some(ClusterError::Account { .. }));
+        let failed = failed.map(ToString::to_string);
         let report = PassReport {
             clock: clock.as_deref(),
             claims: &claims,
@@ -408,7 +424,8 @@ impl TargetTask {
             plan: progress.pass.as_ref().map(|pass| &pass.plan),
             effects: &progress.effects,
             runtimes: runtimes.as_ref(),
-            failed,
+            failed: failed.as_deref(),
+            is_of_account,
             stopped: self.stop.is_cancelled(),
             started,
             ended: clock::now(),
@@ -444,51 +461,4 @@ impl TargetTask {
 pub(super) fn retry_delay(failures: u32) -> Duration {
     let doubled = limits::FAILURE_DELAY_MIN * 2u32.pow(failures.clamp(1, 16) - 1);
     doubled.min(limits::FAILURE_DELAY_MAX)
-}
-
-/// Writes down kinds and collects effects while a pass goes on.
-pub(super) struct Listener<'a> {
-    pub(super) heartbeat: Option<&'a Heartbeat>,
-    pub(super) origin: Origin<'a>,
-    pub(super) outlets: &'a Outlets,
-    pub(super) record: &'a mut Record,
-    pub(super) effects: &'a mut Vec<Effect>,
-}
-
-impl PassListener for Listener<'_> {
-    async fn begin(
-        &mut self,
-        kinds: &BTreeSet<GroupKind>,
-        jobs: &Jobs,
-    ) -> Result<(), ClusterError> {
-        self.record.begin(kinds, jobs).await
-    }
-
-    async fn commit(&mut self, committed: &Committed) -> Result<(), ClusterError> {
-        self.record.commit(committed).await
-    }
-
-    async fn deleting(&mut self) -> Result<(), ClusterError> {
-        self.record.confirm().await
-    }
-
-    fn planned(&mut self, plan: &Plan) {
-        tracing::info!(
-            source.name = %self.origin.source,
-            source.revision = %plan.revision,
-            plan.actions = plan.actions().count(),
-            plan.holds = plan.holds.len(),
-            "planned"
-        );
-    }
-
-    fn effect(&mut self, effect: &execute::Effect) {
-        if let Some(heartbeat) = self.heartbeat {
-            heartbeat.beat();
-        }
-        if let Some(effect) = Effect::of(effect, clock::now()) {
-            self.outlets.audit(&self.origin, &effect);
-            self.effects.push(effect);
-        }
-    }
 }

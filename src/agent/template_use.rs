@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, ClusterError, Selection};
+use crate::cluster::{Acting, Cluster, ClusterError, Selection};
 use crate::model::{GroupKind, limits, names};
 
 /// Label of a Manifest with the name of its module.
@@ -33,8 +33,8 @@ struct User {
 /// # Errors
 ///
 /// When somebody could not be listed; the text is a lowercase fragment that says why.
-pub async fn template_users(cluster: &Cluster) -> Result<BTreeMap<String, String>, String> {
-    let asked = tokio::time::timeout(limits::TEMPLATE_USE_DEADLINE, ask(cluster)).await;
+pub async fn template_users(acting: &Acting) -> Result<BTreeMap<String, String>, String> {
+    let asked = tokio::time::timeout(limits::TEMPLATE_USE_DEADLINE, ask(acting.cluster())).await;
     match asked {
         Ok(answer) => answer.map_err(|error| {
             format!("{error}; the account needs the verb list on kymas and manifests")

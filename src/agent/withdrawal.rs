@@ -54,16 +54,16 @@ impl TargetTask {
         let failed = match result {
             Ok(true) => match self.set_finalizer(resource, false).await {
                 Ok(()) => return None,
-                Err(error) => Some(error.to_string()),
+                Err(error) => Some(error),
             },
             Ok(false) => None,
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(error),
         };
         if self.stop.is_cancelled() {
             return None;
         }
         let reported = self
-            .report_withdrawal(resource, &progress, failed.as_deref(), started)
+            .report_withdrawal(resource, &progress, failed.as_ref(), started)
             .await;
         if failed.is_some() || reported.is_err() {
             self.memory.failures += 1;
@@ -115,6 +115,7 @@ impl TargetTask {
         self.adopt(record, decision.as_ref(), &of_git).await?;
         let mut kinds = record.kinds();
         kinds.extend(of_git);
+        self.confirm().await?;
         self.engine.observe(&desired, &kinds).await;
         let commit = CommitInfo::default();
         let revision = desired.revision.clone();
@@ -212,7 +213,7 @@ impl TargetTask {
         &mut self,
         resource: &ReleaseSource,
         progress: &Progress,
-        failed: Option<&str>,
+        failed: Option<&ClusterError>,
         started: Timestamp,
     ) -> Result<(), ClusterError> {
         let annotations = resource.metadata.annotations.as_ref();

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
@@ -55,8 +56,9 @@ impl Alone {
         context: &mut Context,
     ) -> Result<Self, Failure> {
         let stop = stopped_by_signals()?;
-        let mut lease = KeptLease::keep(cluster.clone(), settings(namespace));
-        match until_held(&mut lease, namespace, &stop, context).await {
+        let settings = settings(namespace);
+        let mut lease = KeptLease::keep(cluster.clone(), settings.clone());
+        match until_held(&mut lease, &settings, &stop, context).await {
             Ok(guard) => {
                 let (lost, told) = (guard.clone(), stop.clone());
                 tokio::spawn(async move {
@@ -97,24 +99,36 @@ impl Alone {
 
 async fn until_held(
     lease: &mut KeptLease,
-    namespace: &str,
+    settings: &LeaseSettings,
     stop: &CancellationToken,
     context: &mut Context,
 ) -> Result<Guard, Failure> {
     let (mut held, mut view) = (lease.held(), lease.view());
+    let namespace = &settings.namespace;
     let mut first: Option<LeaseView> = None;
+    // Set while requests fail one after another.
+    let mut patience: Option<Instant> = None;
     loop {
         if let Some(held) = held.borrow_and_update().clone() {
             return Ok(Guard::new(held.claim, lease.held()));
         }
         let seen = view.borrow_and_update().clone();
-        if let Some(trouble) = seen.trouble {
+        patience = seen
+            .trouble
+            .as_ref()
+            .map(|_| patience.unwrap_or_else(|| Instant::now() + limits::REQUEST_DEADLINE));
+        if let Some(trouble) = &seen.trouble
+            && (!trouble.may_pass || patience.is_some_and(|end| end <= Instant::now()))
+        {
             return Err(Failure::Misuse(format!(
-                "the lease {namespace}/{} cannot be taken: {trouble}",
-                names::LEASE_HOME
+                "the lease {namespace}/{} cannot be taken: {}",
+                names::LEASE_HOME,
+                trouble.message
             )));
         }
-        if seen.holder.is_some() {
+        // Our own name is there where the answer to our request was lost: whoever keeps the lease finds that out.
+        let is_ours = seen.holder.as_ref() == Some(&settings.identity);
+        if seen.holder.is_some() && !is_ours {
             // It is alive when it renews before our eyes, whatever its clock says.
             let renews = first.as_ref().is_some_and(|first| {
                 (&first.holder, first.renewed) != (&seen.holder, seen.renewed)
@@ -135,6 +149,7 @@ async fn until_held(
         tokio::select! {
             () = stop.cancelled() => return Err(Failure::Misuse("interrupted; nothing was changed".to_owned())),
             () = lease.died() => return Err(Failure::Misuse("the task that keeps the lease has died".to_owned())),
+            () = tokio::time::sleep_until(patience.unwrap_or_else(Instant::now)), if patience.is_some() => {}
             Ok(()) = held.changed() => {}
             Ok(()) = view.changed() => {}
         }

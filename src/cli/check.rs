@@ -1,5 +1,8 @@
 //! `fairway check`: whether a cluster can run Fairway, and how the one that runs there is.
 
+mod accounts;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use clap::Args;
@@ -18,7 +21,7 @@ use super::manifests::{Manifests, NAME, covers};
 use super::resources::{Home, is_ready, readiness};
 use crate::agent::lease::{Skew, ahead};
 use crate::cluster::{Access, ClusterError};
-use crate::model::{GroupKind, limits};
+use crate::model::{Account, GroupKind, limits};
 
 /// The oldest minor version of Kubernetes 1 that this program is built for: the version of the API types that it is
 /// compiled with. Older servers may lack a field that we rely on, and nobody tests them.
@@ -67,7 +70,7 @@ pub(super) fn run(arguments: &CheckArguments, context: &mut Context) -> Result<E
         } else {
             findings.extend(definitions(&home).await?);
             findings.extend(agent(&home).await?);
-            findings.push(rights_of_agent(&home).await?);
+            findings.extend(rights(&home).await?);
             findings.extend(sources(&home).await?);
         }
         Ok::<_, Failure>(findings)
@@ -268,10 +271,21 @@ async fn rights_to_install(home: &Home) -> Result<Finding, Failure> {
     })
 }
 
+/// Asks for the agent's account, and for each that a source names.
+async fn rights(home: &Home) -> Result<Vec<Finding>, Failure> {
+    let named = accounts::named(home).await?;
+    let mut applied = rights_on_applied_kinds(home, &named).await?;
+    let mut of_agent = applied.remove(&None).unwrap_or_default();
+    of_agent.extend(accounts::to_act_as(&named));
+    let mut findings = vec![rights_of_agent(home, of_agent).await?];
+    findings.extend(accounts::findings(home, &named, &applied).await?);
+    Ok(findings)
+}
+
 /// Asks for the agent's account; who may not ask that is told about their own.
-async fn rights_of_agent(home: &Home) -> Result<Finding, Failure> {
+async fn rights_of_agent(home: &Home, beside: Vec<Access>) -> Result<Finding, Failure> {
     let mut wanted = Manifests::own_rights(&home.namespace)?;
-    wanted.extend(rights_on_applied_kinds(home).await?);
+    wanted.extend(beside);
     let account = Some((home.namespace.as_str(), NAME));
     let (missing, who) = match missing(home, wanted.clone(), account).await {
         Ok(missing) => (missing, format!("the account {NAME} in {}", home.namespace)),
@@ -294,17 +308,23 @@ async fn rights_of_agent(home: &Home) -> Result<Finding, Failure> {
     })
 }
 
-/// Returns the rights on every kind that a source has ever applied here.
-async fn rights_on_applied_kinds(home: &Home) -> Result<Vec<Access>, Failure> {
+/// Returns the rights on every kind that a source has ever applied here, by the account that does it; none is the agent's.
+async fn rights_on_applied_kinds(
+    home: &Home,
+    named: &accounts::Named,
+) -> Result<BTreeMap<Option<Account>, Vec<Access>>, Failure> {
     let targets = none_if_unserved(
         home.cluster
             .list::<crate::model::api::Target>(&home.namespace, "")
             .await
             .map(Some),
     )?;
-    let mut wanted = Vec::new();
+    let mut wanted: BTreeMap<_, Vec<Access>> = BTreeMap::new();
     for target in targets.unwrap_or_default() {
-        for kind in target.status.unwrap_or_default().kinds {
+        let status = target.status.unwrap_or_default();
+        let account = status.source.as_ref().and_then(|source| named.get(source));
+        let wanted = wanted.entry(account.cloned()).or_default();
+        for kind in status.kinds {
             let Ok(kind) = kind.parse::<GroupKind>() else {
                 continue;
             };
@@ -321,8 +341,10 @@ async fn rights_on_applied_kinds(home: &Home) -> Result<Vec<Access>, Failure> {
             }));
         }
     }
-    wanted.sort();
-    wanted.dedup();
+    for wanted in wanted.values_mut() {
+        wanted.sort();
+        wanted.dedup();
+    }
     Ok(wanted)
 }
 

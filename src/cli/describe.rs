@@ -84,8 +84,12 @@ fn target(name: &str, context: &mut Context) -> Result<(), Failure> {
     let source = source_name(source)?;
     let target = runtime()?.block_on(async {
         let home = Home::connect(context).await?;
-        home.source(&source).await?;
-        home.target_of(&source, on).await
+        // What `fairway sync` has done needs no source that is declared.
+        let target = home.target_of(&source, on).await?;
+        if target.is_none() {
+            home.source(&source).await?;
+        }
+        Ok::<_, Failure>(target)
     })?;
     match target {
         Some(target) if context.output == OutputFormat::Text => describe_target(&target, context),
@@ -127,6 +131,9 @@ fn describe_source(
         "Follows:    {followed} of {}, path {}",
         spec.url, spec.path
     )?;
+    if let Some(account) = &spec.service_account_name {
+        writeln!(out, "Acts as:    ServiceAccount {account}")?;
+    }
     if spec.suspend {
         writeln!(out, "Suspended:  yes")?;
     }

@@ -65,7 +65,8 @@ impl fmt::Display for Summary {
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+/// Returns a number with its noun, in the plural where it is not one.
+pub(super) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

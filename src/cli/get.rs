@@ -279,7 +279,7 @@ async fn components(
                 .filter_map(|kind| kind.parse::<GroupKind>().ok())
         })
         .collect();
-    let observer = Observer::start(home.cluster.clone(), || {});
+    let observer = Observer::start(&home.cluster.acting_as_itself(), || {});
     observer.ensure(kinds);
     observer.synced(limits::LIST_DEADLINE).await;
     let mut found: BTreeMap<String, BTreeMap<String, ComponentRow>> = BTreeMap::new();

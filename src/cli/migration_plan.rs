@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::Args;
 use serde::Serialize;
 
+use super::acting::{acting, declared};
 use super::arguments::OutputFormat;
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
@@ -16,7 +17,7 @@ use crate::desired::Desired;
 use crate::model::ComponentName;
 use crate::model::api::{Evidence, RunSpec};
 use crate::model::migration::{Decision, DeployAction, DeployComponent, HookPhase, Migration};
-use crate::plan::hooks::{Committed, desired_values};
+use crate::plan::hooks::{Committed, committed_from, desired_values};
 use crate::runs::{ClusterEffects, Driver, Judgement, LookupCache, ProcessClock, Sight};
 
 /// The arguments of `fairway migration plan`.
@@ -35,6 +36,11 @@ struct Row {
     component: Option<String>,
     phase: HookPhase,
     decision: Decision,
+    /// Whether a deploy of these files comes by it.
+    takes_part: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_alone: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +49,7 @@ struct Row {
     evidence: Vec<Evidence>,
 }
 
-/// Judges every migration as if what it belongs to were deployed now; which of them a deploy comes by, `fairway plan` says.
+/// Judges every migration as if what it belongs to were deployed now, and says which of them a deploy of these files leaves alone.
 pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Exit, Failure> {
     crate::source::initialize()?;
     let repository = &arguments.repository;
@@ -63,7 +69,7 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
 async fn judge(
     arguments: &PlanArguments,
     desired: &Desired,
-    context: &Context,
+    context: &mut Context,
 ) -> Result<Vec<Row>, Failure> {
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
@@ -72,7 +78,9 @@ async fn judge(
         .await
         .map_err(Failure::of)?;
     let committed = record.committed();
-    let effects = ClusterEffects::new(cluster, namespace.as_str());
+    let declared = declared(&cluster, &namespace, source).await;
+    let acting = acting(&cluster, &namespace, declared.as_ref(), context).await?;
+    let effects = ClusterEffects::new(&acting, namespace.as_str());
     let driver = Driver::new(effects, (), ProcessClock::new(clock::now), "");
     // Each distinct lookup is one request, whoever names it.
     let lookups = LookupCache::new();
@@ -81,6 +89,7 @@ async fn judge(
         guard_alone: true,
         ..Sight::default()
     };
+    let deployed = committed_from(desired);
     let mut rows = Vec::new();
     for migration in &desired.migrations {
         let components: Vec<Option<&ComponentName>> = if migration.is_global() {
@@ -91,18 +100,47 @@ async fn judge(
         for component in components {
             let spec = spec(arguments, desired, &committed, migration, component);
             let judgement = driver.judge(&spec, &lookups, &sight).await;
-            rows.push(row(&spec, judgement));
+            let left_alone = left_alone(&spec, component, &committed, &deployed);
+            rows.push(row(&spec, judgement, left_alone));
         }
     }
     Ok(rows)
 }
 
-fn row(spec: &RunSpec, judgement: Judgement) -> Row {
+/// Returns why a deploy does not come by a migration: its component stays as it is, or it is for other deploys.
+fn left_alone(
+    spec: &RunSpec,
+    component: Option<&ComponentName>,
+    committed: &Committed,
+    deployed: &Committed,
+) -> Option<String> {
+    let name = component?;
+    let (before, after) = (
+        committed.components.get(name),
+        deployed.components.get(name),
+    );
+    if let (Some(before), Some(after)) = (before, after)
+        && before.digest == after.digest
+        && before.begun.is_none()
+    {
+        return Some(format!(
+            "a deploy of these files leaves {name} as it is, and comes by none of its migrations"
+        ));
+    }
+    // What is not committed may be there all the same, so that only an upgrade is certain.
+    let is_upgrade = before.is_some_and(|it| it.digest.is_some());
+    let is_for_installs = !spec.definition.bind.on.contains(&DeployAction::Upgrade);
+    (is_upgrade && is_for_installs).then(|| format!("it runs on install only, and {name} is there"))
+}
+
+fn row(spec: &RunSpec, judgement: Judgement, left_alone: Option<String>) -> Row {
     Row {
         migration: spec.migration.clone(),
         component: spec.component.clone(),
         phase: spec.phase,
         decision: judgement.decision,
+        takes_part: left_alone.is_none(),
+        left_alone,
         message: judgement.message,
         runbook: judgement.runbook,
         took_milliseconds: judgement.took.as_millis(),
@@ -175,6 +213,9 @@ fn draw(row: &Row, context: &mut Context) -> Result<(), Failure> {
         printable(place),
         row.took_milliseconds
     )?;
+    if let Some(why) = &row.left_alone {
+        writeln!(context.out, "          not now: {}", printable(why))?;
+    }
     for line in row.message.lines() {
         writeln!(context.out, "          {}", printable(line))?;
     }

@@ -6,6 +6,7 @@
 //!
 //! To add a command: write its arguments and a `run` in a file of its own, and list it in [`arguments::Command`].
 
+mod acting;
 mod agent;
 mod alone;
 mod approve;
@@ -23,6 +24,7 @@ mod get;
 mod history;
 mod identity;
 mod install;
+mod installed;
 mod manifests;
 mod migration;
 mod migration_plan;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use clap::Args;
 
+use super::acting::{acting, declared};
 use super::arguments::OutputFormat;
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
@@ -13,10 +14,8 @@ use super::repository::{RepositoryArguments, warn_about};
 use super::resources::treatment;
 use super::runs;
 use crate::agent::{Engine, Presence, Record, read_secret_key, template_users};
-use crate::cluster::Cluster;
 use crate::desired::Desired;
-use crate::model::api::ReleaseSource;
-use crate::model::{ComponentName, Digest, SourceName, limits};
+use crate::model::{ComponentName, Digest, limits};
 use crate::observe::{Observed, Observer};
 use crate::plan::hooks::{Committed, MigrationInput, committed_from};
 use crate::plan::{Jobs, Plan, PlanInput, PruneSettings, TemplateUse, observed_from, plan};
@@ -86,7 +85,7 @@ pub(super) fn run(arguments: &PlanArguments, context: &mut Context) -> Result<Ex
 async fn against_cluster(
     arguments: &PlanArguments,
     desired: &mut Desired,
-    context: &Context,
+    context: &mut Context,
 ) -> Result<Plan, Failure> {
     let (cluster, of_context) = connect(&context.cluster).await?;
     let namespace = home_namespace(&context.cluster, &of_context);
@@ -99,7 +98,9 @@ async fn against_cluster(
     }
     let source = &arguments.repository.source;
     let record = Record::load(&cluster, &namespace, source).await.ok();
-    let observer = Observer::start(cluster.clone(), || {});
+    let declared = declared(&cluster, &namespace, source).await;
+    let acting = acting(&cluster, &namespace, declared.as_ref(), context).await?;
+    let observer = Observer::start(&acting, || {});
     let mut kinds: BTreeSet<_> = desired
         .objects()
         .map(|object| object.key.kind.clone())
@@ -107,7 +108,7 @@ async fn against_cluster(
     kinds.extend(record.iter().flat_map(Record::kinds));
     observer.ensure(kinds);
     observer.synced(limits::LIST_DEADLINE).await;
-    let engine = Engine::new(cluster, observer.clone(), &namespace);
+    let engine = Engine::new(cluster, acting.clone(), observer.clone(), &namespace);
     let trusted = match &record {
         Some(_) if engine.presence_of(source) == Presence::Absent => Ok(()),
         Some(record) => record.trusted(),
@@ -116,7 +117,6 @@ async fn against_cluster(
     let trusted = trusted.as_ref().copied().map_err(String::as_str);
     let jobs = record.as_ref().map(Record::jobs).unwrap_or_default();
     let observed = observer.view();
-    let declared = cluster_source(engine.cluster(), &namespace, source).await;
     let (prune, takeover) = treatment(declared.as_ref());
     let treated = (&prune, takeover.as_slice());
     let committed = record.as_ref().map(Record::committed).unwrap_or_default();
@@ -125,7 +125,7 @@ async fn against_cluster(
     if !planned.deletes_templates() {
         return Ok(planned);
     }
-    let users = template_users(engine.cluster()).await;
+    let users = template_users(&acting).await;
     let templates = match &users {
         Ok(users) => TemplateUse::Known(users),
         Err(reason) => TemplateUse::Unknown(reason),
@@ -141,15 +141,6 @@ type Known<'a> = (
     TemplateUse<'a>,
     &'a Committed,
 );
-
-/// Reads the ReleaseSource; none where it is not declared here, or may not be read.
-async fn cluster_source(
-    cluster: &Cluster,
-    namespace: &str,
-    source: &SourceName,
-) -> Option<ReleaseSource> {
-    cluster.get(namespace, source.as_str()).await.ok().flatten()
-}
 
 fn plan_with(
     arguments: &PlanArguments,

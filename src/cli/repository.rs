@@ -1,7 +1,7 @@
 //! Reading a working directory as the agent would read the repository, for `plan` and `sync`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -90,4 +90,20 @@ pub(super) fn warn_about(desired: &Desired, context: &mut Context) -> Result<(),
         writeln!(context.err, "held: {}", printable(&found.to_string()))?;
     }
     Ok(())
+}
+
+/// Returns the root of the repository that a file of migrations stands in, and its path inside it.
+pub(super) fn split_migration(file: &Path) -> Option<(PathBuf, String)> {
+    let folder = file
+        .ancestors()
+        .skip(1)
+        .find(|folder| folder.file_name().is_some_and(|name| name == "migrations"))?;
+    let above = folder.parent()?;
+    let is_owned = above.parent().and_then(Path::file_name);
+    let root = match is_owned.and_then(|name| name.to_str()) {
+        Some("components" | "modules") => above.parent()?.parent()?,
+        _ => above,
+    };
+    let inside = file.strip_prefix(root).ok()?.to_str()?.to_owned();
+    Some((root.to_owned(), inside))
 }

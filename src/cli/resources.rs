@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use super::connection::{connect, home_namespace};
 use super::context::Context;
 use super::failure::Failure;
+use super::installed::failed;
 use crate::cluster::{Cluster, Patch};
 use crate::model::api::{
-    ConditionStatus, ConditionType, ReleaseSource, ReleaseSourceSpec, Target, find, target_name,
+    ConditionStatus, ConditionType, HOME, ReleaseSource, ReleaseSourceSpec, Target, find,
+    target_name,
 };
 use crate::model::{SourceName, names};
 use crate::plan::PruneSettings;
@@ -41,7 +43,7 @@ impl Home {
             .cluster
             .list(&self.namespace, "")
             .await
-            .map_err(Failure::of)?;
+            .map_err(failed)?;
         sources.iter_mut().for_each(without_managers);
         sources.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         Ok(sources)
@@ -53,7 +55,7 @@ impl Home {
             .cluster
             .list(&self.namespace, "")
             .await
-            .map_err(Failure::of)?;
+            .map_err(failed)?;
         targets.iter_mut().for_each(without_managers);
         targets.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         Ok(targets)
@@ -65,7 +67,7 @@ impl Home {
             .cluster
             .get(&self.namespace, name.as_str())
             .await
-            .map_err(Failure::of)?;
+            .map_err(failed)?;
         if let Some(mut source) = found {
             without_managers(&mut source);
             return Ok(source);
@@ -76,7 +78,10 @@ impl Home {
             .into_iter()
             .filter_map(|one| one.metadata.name)
             .collect();
-        let hint = if known.is_empty() {
+        let target = self.target_of(name, HOME).await?;
+        let hint = if target.is_some() {
+            format!("what fairway sync has applied without one: fairway describe target {name}")
+        } else if known.is_empty() {
             "there is none; see docs/install.md for how to declare one".to_owned()
         } else {
             format!("there are: {}", known.join(", "))
@@ -111,7 +116,7 @@ impl Home {
             .cluster
             .get(&self.namespace, &target_name(source, cluster))
             .await
-            .map_err(Failure::of)?;
+            .map_err(failed)?;
         if let Some(target) = &mut found {
             without_managers(target);
         }

@@ -1,6 +1,5 @@
 //! `fairway sync`: passes over a working directory until all is done, without an agent.
 
-use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +10,23 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::acting::acting;
 use super::alone::{Alone, refuse_if_held};
 use super::connection::{connect, home_namespace, runtime};
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::installed::require_installed;
 use super::repository::{RepositoryArguments, warn_about};
 use super::resources::{parse_duration, treatment};
 use super::sync_runs::{Runs, SyncNews};
 use crate::agent::{Engine, HomeConductor, Pass, PassListener, PassRequest, Presence, Record};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::Cluster;
 use crate::desired::Desired;
 use crate::execute::{Effect, EffectResult};
 use crate::model::api::ReleaseSource;
-use crate::model::{ComponentName, GroupKind, HoldReason};
+use crate::model::{ComponentName, HoldReason};
 use crate::observe::Observer;
-use crate::plan::hooks::Committed;
-use crate::plan::{Jobs, Plan};
+use crate::plan::Plan;
 
 /// Arguments of `fairway sync`.
 #[derive(Debug, Args)]
@@ -55,12 +55,21 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     let namespace = home_namespace(&context.cluster, &of_context);
     refuse_if_held(&cluster, &namespace).await?;
     let declared = refuse_beside_agent(&cluster, &namespace, repository).await?;
+    if declared.is_none() {
+        require_installed(&cluster, &namespace).await?;
+    }
     let (prune, takeover) = treatment(declared.as_ref());
     let snapshot = repository.working_tree()?;
     let bell = Arc::new(Notify::new());
     let rung = Arc::clone(&bell);
-    let observer = Observer::start(cluster.clone(), move || rung.notify_one());
-    let mut engine = Engine::new(cluster.clone(), observer.clone(), &namespace);
+    let acting = acting(&cluster, &namespace, declared.as_ref(), context).await?;
+    let observer = Observer::start(&acting, move || rung.notify_one());
+    let mut engine = Engine::new(
+        cluster.clone(),
+        acting.clone(),
+        observer.clone(),
+        &namespace,
+    );
     let record = Record::load(&cluster, &namespace, &repository.source)
         .await
         .map_err(Failure::of)?;
@@ -100,9 +109,10 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
     }
     let alone = Alone::begin(&cluster, &namespace, context).await?;
     let cluster = alone.on(&cluster);
+    let acting = acting.on(&cluster);
     let news = Arc::new(SyncNews::default());
     let runs = Runs::follow(
-        &cluster,
+        (&cluster, &acting),
         &namespace,
         &repository.source,
         &news,
@@ -110,7 +120,7 @@ async fn sync(arguments: &SyncArguments, context: &mut Context) -> Result<Exit, 
         &alone,
     );
     let work = Work {
-        engine: Engine::new(cluster.clone(), observer, &namespace)
+        engine: Engine::new(cluster.clone(), acting, observer, &namespace)
             .with_conductor(Arc::new(runs.conductor.clone())),
         conductor: runs.conductor.clone(),
         news,
@@ -324,20 +334,8 @@ struct Listener<'a> {
 }
 
 impl PassListener for Listener<'_> {
-    async fn begin(
-        &mut self,
-        kinds: &BTreeSet<GroupKind>,
-        jobs: &Jobs,
-    ) -> Result<(), ClusterError> {
-        self.record.begin(kinds, jobs).await
-    }
-
-    async fn commit(&mut self, committed: &Committed) -> Result<(), ClusterError> {
-        self.record.commit(committed).await
-    }
-
-    async fn deleting(&mut self) -> Result<(), ClusterError> {
-        self.record.confirm().await
+    fn record(&mut self) -> &mut Record {
+        self.record
     }
 
     fn planned(&mut self, plan: &Plan) {

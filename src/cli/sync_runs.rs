@@ -7,8 +7,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::alone::Alone;
+use super::draw::counted;
 use crate::agent::{HomeConductor, conductor, follow_runs};
-use crate::cluster::Cluster;
+use crate::cluster::{Acting, Cluster};
 use crate::model::SourceName;
 use crate::model::api::{Run, RunPhase, RunSpec};
 use crate::model::migration::{Decision, Hook};
@@ -76,8 +77,8 @@ impl Listen for SyncNews {
             .first()
             .map(|(name, time)| format!(", the slowest {name} with {} ms", time.as_millis()));
         self.tell(format!(
-            "{hook}: {} migrations in {} ms{}",
-            times.migrations.len(),
+            "{hook}: {} in {} ms{}",
+            counted(times.migrations.len(), "migration"),
             times.wall.as_millis(),
             slowest.unwrap_or_default()
         ));
@@ -94,7 +95,7 @@ pub(super) struct Runs {
 impl Runs {
     /// Starts both, under the claim that `cluster` has.
     pub(super) fn follow(
-        cluster: &Cluster,
+        (cluster, acting): (&Cluster, &Acting),
         namespace: &str,
         source: &SourceName,
         news: &Arc<SyncNews>,
@@ -105,7 +106,14 @@ impl Runs {
         let rung = Arc::clone(bell);
         let ring = move || rung.notify_one();
         let news = Arc::clone(news);
-        let conductor = conductor(cluster, namespace, source, news, ring, stop.clone());
+        let conductor = conductor(
+            (cluster, acting),
+            namespace,
+            source,
+            news,
+            ring,
+            stop.clone(),
+        );
         let following = tokio::spawn(follow_runs(
             conductor.clone(),
             cluster.clone(),

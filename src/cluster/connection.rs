@@ -22,12 +22,13 @@ use crate::model::{ClusterUid, limits};
 #[derive(Clone)]
 pub struct Cluster {
     inner: Arc<Inner>,
+    /// Sends requests as whom this connection is for; see [`Cluster::acting_as`].
+    client: kube::Client,
     /// What every write asks; none where writing is not restricted.
     guard: Option<Guard>,
 }
 
 struct Inner {
-    client: kube::Client,
     uid: ClusterUid,
     permits: Semaphore,
     discovery: Discovery,
@@ -120,13 +121,13 @@ impl Cluster {
         }
         let discovery = Discovery::default();
         let inner = Inner {
-            client,
             uid: found,
             permits,
             discovery,
         };
         Ok(Self {
             inner: Arc::new(inner),
+            client,
             guard: None,
         })
     }
@@ -137,7 +138,7 @@ impl Cluster {
     ///
     /// [`ClusterError::Identity`] when another cluster answers; otherwise why it could not be read.
     pub async fn confirm(&self) -> Result<(), ClusterError> {
-        let found = read_identity(&self.inner.client, &self.inner.permits).await?;
+        let found = read_identity(&self.client, &self.inner.permits).await?;
         if found == self.inner.uid {
             return Ok(());
         }
@@ -150,8 +151,8 @@ impl Cluster {
     #[must_use]
     pub fn under(&self, guard: Guard) -> Self {
         Self {
-            inner: Arc::clone(&self.inner),
             guard: Some(guard),
+            ..self.clone()
         }
     }
 
@@ -160,8 +161,8 @@ impl Cluster {
     #[must_use]
     pub fn share_claim(&self, other: &Self) -> Self {
         Self {
-            inner: Arc::clone(&other.inner),
             guard: self.guard.clone(),
+            ..other.clone()
         }
     }
 
@@ -196,7 +197,7 @@ impl Cluster {
     /// Returns kube's client, for watches and for kube's own helpers that read. Answers are limited in size, but deadlines,
     /// turns and retries are then the caller's. Under a claim it refuses to write: that takes the methods of this type.
     pub fn client(&self) -> kube::Client {
-        let client = self.inner.client.clone();
+        let client = self.client.clone();
         match self.guard {
             Some(_) => read_only(client),
             None => client,
@@ -211,7 +212,7 @@ impl Cluster {
     pub(super) async fn send(&self, request: Outgoing<'_>) -> Result<Incoming, ClusterError> {
         let guard = self.guard.as_ref();
         let guard = guard.filter(|_| request.method != Method::GET);
-        send(&self.inner.client, &self.inner.permits, request, guard).await
+        send(&self.client, &self.inner.permits, request, guard).await
     }
 
     /// Sends a request at once and under no claim; for leases alone.
@@ -219,7 +220,20 @@ impl Cluster {
         &self,
         request: Outgoing<'_>,
     ) -> Result<Incoming, ClusterError> {
-        send(&self.inner.client, &Semaphore::new(1), request, None).await
+        send(&self.client, &Semaphore::new(1), request, None).await
+    }
+
+    /// Returns the same connection, with its turns, its claim and what was discovered, through another client.
+    pub(super) fn through(&self, client: kube::Client) -> Self {
+        Self {
+            client,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the client itself, which does not know of claims.
+    pub(super) fn raw(&self) -> &kube::Client {
+        &self.client
     }
 }
 

@@ -141,6 +141,14 @@ pub enum ClusterError {
         /// The uid that was found.
         found: ClusterUid,
     },
+    /// Nothing is done for a source, since the account that it names cannot be acted as.
+    #[error("failed to act as ServiceAccount {account}: {message}")]
+    Account {
+        /// The account.
+        account: String,
+        /// Why, and the way out.
+        message: String,
+    },
     /// The name of the server leads where nobody's cluster is.
     #[error("the address of {host} is refused: {reason}")]
     Address {
@@ -190,6 +198,7 @@ impl ClusterError {
             // Whoever leads next decides anew.
             | Self::ClaimLost { .. }
             | Self::Identity { .. }
+            | Self::Account { .. }
             | Self::Address { .. }
             | Self::Settings { .. } => false,
         }

@@ -7,6 +7,7 @@
 //! sending it once. kube's own retry is off: it may sleep for minutes. A connection that was put under a claim writes only while
 //! that claim holds, which is asked before each attempt.
 
+mod acting;
 mod answer;
 mod body_limit;
 mod claim;
@@ -25,12 +26,14 @@ mod typed;
 mod watch;
 mod whole;
 
+pub use acting::Acting;
 pub use answer::{Answer, Deleted};
 pub use claim::{Claim, Guard, Held};
 pub use connection::Cluster;
 pub use discovery::Served;
 pub use error::ClusterError;
 pub use kubeconfig::{AccessPolicy, KubeconfigError, RemoteAccess};
+pub use objects::is_unserved;
 pub use questions::Access;
 pub use rights::Rules;
 pub use typed::{Patch, Typed};

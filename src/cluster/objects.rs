@@ -235,7 +235,7 @@ impl Cluster {
 }
 
 /// Tells a path that is not served (any more) from an object or a namespace that is not there.
-pub(super) fn is_unserved(error: &ClusterError) -> bool {
+pub fn is_unserved(error: &ClusterError) -> bool {
     let ClusterError::NotFound { message, .. } = error else {
         return false;
     };

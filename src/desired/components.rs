@@ -16,7 +16,8 @@ use super::object::{Finish, namespace_missing};
 use super::output::{DesiredComponent, OnRemove, Unread};
 use crate::model::limits::{DIAGNOSTICS_LOCATED_MAX, DIAGNOSTICS_MAX, FILE_SIZE_MAX};
 use crate::model::{
-    Code, ComponentName, DesiredObject, Diagnostic, GroupKind, ObjectKey, Place, Snapshot,
+    Code, ComponentName, DesiredObject, Diagnostic, GroupKind, ModuleName, ObjectKey, Place,
+    Snapshot,
 };
 
 /// Puts the objects of components together.
@@ -251,27 +252,42 @@ fn collect_settings<'a>(
     let mut settings = Settings::new();
     let mut broken = Broken::new();
     for file in files {
-        let (Role::Component { component }, Some(facts)) = (file.role, &file.facts) else {
-            continue;
+        let Some(facts) = &file.facts else { continue };
+        let (component, error) = match file.role {
+            Role::Component { component } => {
+                let unread = facts.unread.as_ref();
+                let error = unread.map(|unread| (&unread.place, &unread.reason));
+                (name_of(component), error)
+            }
+            Role::Module {
+                module,
+                landscape: None,
+            } => {
+                let name =
+                    ModuleName::new(module).expect("files of folders with bad names are not read");
+                let error = facts.error.as_ref().map(|(place, reason)| (place, reason));
+                (ComponentName::Module(name), error)
+            }
+            _ => continue,
         };
         let mut break_it = |place: &Place, message: &str| {
             broken
-                .entry(name_of(component))
+                .entry(component.clone())
                 .or_insert_with(|| (place.clone(), message.to_owned()));
         };
         let name = file.path.rsplit('/').next();
-        if let Some(unread) = &facts.unread
+        if let Some((place, reason)) = error
             && matches!(name, Some("component.yaml" | "component.yml"))
         {
-            break_it(&unread.place, &unread.reason);
+            break_it(place, reason);
         }
         for definition in &facts.definitions {
             match definition {
                 Definition::Component(facts) => {
-                    let Some(other) = settings.insert(name_of(component), facts) else {
+                    let Some(other) = settings.insert(component.clone(), facts) else {
                         continue;
                     };
-                    let message = format!("components/{component} has two Components");
+                    let message = format!("{component} has two Components");
                     break_it(&facts.place, &message);
                     let help = format!("the other one is {}; remove one of them", other.place);
                     let place = facts.place.clone();

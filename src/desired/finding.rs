@@ -3,7 +3,8 @@
 //! Rules work on values, which carry no positions. A finding names document and pointer; the place is looked up only when
 //! there is something to say.
 
-use super::yaml::{Part, PointerPart, locate};
+use super::yaml::{Part, PointerPart, locate, locate_inside};
+pub(super) use crate::model::nearest;
 use crate::model::{Code, Diagnostic, Place, Severity};
 
 /// A path from the root of a document to a value in it.
@@ -24,6 +25,8 @@ pub(super) struct Finding {
     severity: Severity,
     pointer: Pointer,
     part: Part,
+    /// Bytes from the start of the text that is meant, where only a part of it is.
+    offset: Option<usize>,
     message: String,
     help: Option<String>,
 }
@@ -36,6 +39,7 @@ impl Finding {
             severity: Severity::Error,
             pointer,
             part: Part::Value,
+            offset: None,
             message: message.into(),
             help: None,
         }
@@ -56,6 +60,12 @@ impl Finding {
             part: Part::Key,
             ..self
         }
+    }
+
+    /// Points at a part of a text: so many bytes from its start.
+    #[must_use]
+    pub(super) fn inside(self, offset: Option<usize>) -> Self {
+        Self { offset, ..self }
     }
 
     /// Adds the way out.
@@ -83,6 +93,11 @@ impl Finding {
             message: self.message,
             help: self.help,
         }
+    }
+
+    /// Returns whether it is about what stands at a pointer.
+    pub(super) fn is_about(&self, pointer: &Pointer) -> bool {
+        self.pointer == *pointer
     }
 
     /// Returns whether what it is about must be held.
@@ -123,66 +138,13 @@ impl SourceText<'_> {
 
     /// Gives a finding its place.
     pub(super) fn diagnose(&self, at: DocumentAt, finding: Finding) -> Diagnostic {
-        let place = self.place(at, &finding.pointer, finding.part);
+        let inside = finding
+            .offset
+            .and_then(|offset| locate_inside(self.bytes, at.index, &finding.pointer, offset));
+        let place = match inside {
+            Some((line, column)) => Place::new(self.path, line, column),
+            None => self.place(at, &finding.pointer, finding.part),
+        };
         finding.at(place)
-    }
-}
-
-/// Returns the candidate that was probably meant: at most a third of its letters away.
-pub(super) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    /// Names longer than this are not slips of the pen, and comparing them would cost the product of their lengths.
-    const NAME_MAX: usize = 100;
-    /// Candidates beyond these are not compared, so that a finding costs the same in any repository.
-    const CANDIDATES_MAX: usize = 200;
-    if name.len() > NAME_MAX {
-        return None;
-    }
-    candidates
-        .into_iter()
-        .take(CANDIDATES_MAX)
-        .filter(|candidate| candidate.len() <= NAME_MAX)
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance * 3 <= candidate.len().max(3))
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Returns how many letters must be added, removed or exchanged to get from one name to the other (Levenshtein), without
-/// regard to case.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, other) in to.iter().enumerate() {
-            let exchanged = diagonal + usize::from(!letter.eq_ignore_ascii_case(other));
-            diagonal = row[column + 1];
-            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::nearest;
-
-    #[rstest]
-    #[case("chanels", Some("channels"))]
-    #[case("Channels", Some("channels"))]
-    #[case("versoin", Some("version"))]
-    #[case("moduleName", None)]
-    #[case("", None)]
-    fn nearest_names(#[case] name: &str, #[case] expected: Option<&str>) {
-        assert_eq!(
-            nearest(name, ["channels", "version", "mandatory"]),
-            expected
-        );
     }
 }

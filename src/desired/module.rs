@@ -10,9 +10,9 @@ use super::facts::{Definition, ReleaseFacts, TemplateFacts};
 use super::finding::{DocumentAt, Finding, Pointer, pointer};
 use super::kyma_schemas::{MODULE_RELEASE_META, MODULE_RELEASES, MODULE_TEMPLATE};
 use super::object::{Finish, Identity, check, group_and_version, kind_of, normalise};
-use super::own_schemas::RELEASE_GRAPH;
+use super::own_schemas::{MODULE_SETTINGS, RELEASE_GRAPH};
 use super::read::Reader;
-use super::settings::{check_definition, check_kind, list, text};
+use super::settings::{check_definition, check_kind, list, read_component, text};
 use super::yaml::Part;
 use crate::model::names::{ANNOTATION_VERSIONS, GROUP, KYMA_GROUP, KYMA_VERSION};
 use crate::model::{
@@ -47,6 +47,11 @@ pub(super) fn read_module_document(
             if landscape.is_none() && group_and_version(api_version).0 == GROUP =>
         {
             read_graph(reader, at, &value);
+        }
+        Ok((api_version, "Component"))
+            if landscape.is_none() && group_and_version(api_version).0 == GROUP =>
+        {
+            read_component(reader, at, &value, &MODULE_SETTINGS);
         }
         _ => read_release_meta(reader, module, at, value),
     }

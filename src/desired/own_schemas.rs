@@ -57,6 +57,12 @@ const API_VERSION: Field = required!(
     "group and version",
 );
 
+const ON_REMOVE: Field = optional!(
+    "onRemove",
+    Schema::OneOf(&["Undo", "Keep"]),
+    "what becomes of what its migrations have changed when the folder is removed: Keep (default) or Undo",
+);
+
 /// `fairway.yaml`.
 pub(super) static REPOSITORY: Schema = Schema::Record(&[
     API_VERSION,
@@ -150,11 +156,14 @@ pub(super) static COMPONENT_SETTINGS: Schema = Schema::Record(&[
         Schema::Text(&DURATION),
         "how long its objects may take to become healthy"
     ),
-    optional!(
-        "onRemove",
-        Schema::OneOf(&["Undo", "Keep"]),
-        "what becomes of what its migrations have changed when the folder is removed: Keep (default) or Undo",
-    ),
+    ON_REMOVE,
+]);
+
+/// `component.yaml` of a module: versions, order and health are its channels' and its own.
+pub(super) static MODULE_SETTINGS: Schema = Schema::Record(&[
+    API_VERSION,
+    required!("kind", Schema::OneOf(&["Component"]), "the kind"),
+    ON_REMOVE,
 ]);
 
 /// `release-graph.yaml`.

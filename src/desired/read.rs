@@ -14,6 +14,7 @@ use super::object::{
     Finish, check, check_hooks, check_secret, group_and_version, identify, kind_of, normalise,
 };
 use super::output::Unread;
+use super::own_schemas::COMPONENT_SETTINGS;
 use super::yaml::{Document, Part, parse};
 use super::{module, settings};
 use crate::model::limits::{DIAGNOSTICS_LOCATED_MAX, DIAGNOSTICS_MAX};
@@ -167,7 +168,7 @@ impl Reader<'_> {
     fn component_document(&mut self, component: &ComponentName, at: DocumentAt, value: Value) {
         match kind_of(&value) {
             Ok((api_version, "Component")) if group_and_version(api_version).0 == GROUP => {
-                settings::read_component(self, at, &value);
+                settings::read_component(self, at, &value, &COMPONENT_SETTINGS);
             }
             _ => self.object(component, at, value, &pointer![]),
         }

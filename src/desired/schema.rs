@@ -311,7 +311,10 @@ impl Check {
             format!("`{text}` is not {}", rule.what)
         };
         let finding = self.finding(Code::SchemaViolation, message);
-        if rule.help.is_empty() {
+        let meant = rule.meant_by_number(text);
+        if let Some(meant) = meant {
+            finding.help(format!("did you mean `{meant}`? {}", rule.help))
+        } else if rule.help.is_empty() {
             finding
         } else {
             finding.help(rule.help)
@@ -342,8 +345,18 @@ impl Check {
                 finding.help(format!("write it in quotes: \"{value}\""))
             }
             (Schema::Text(rule), Value::Number(_) | Value::Bool(_)) => {
-                finding.help(format!("write it in quotes; {}", rule.help))
+                let text = value.to_string();
+                finding.help(match rule.meant_by_number(&text) {
+                    Some(meant) => format!("did you mean `{meant}`? {}", rule.help),
+                    None if rule.holds(&text) => format!("write it in quotes: \"{text}\""),
+                    None => format!("write it in quotes; {}", rule.help),
+                })
             }
+            (Schema::Text(rule), Value::Object(_)) => match rule.meant_by_labels(value) {
+                Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                None if rule.help.is_empty() => finding,
+                None => finding.help(rule.help),
+            },
             _ => finding,
         });
     }
@@ -358,5 +371,29 @@ impl TextRule {
     pub(super) fn holds(&self, text: &str) -> bool {
         let (least, most) = self.length;
         (least..=most).contains(&text.chars().count()) && (self.accepts)(text)
+    }
+
+    /// Returns what was meant by a number that lacks its unit, or a version that lacks a part, where that keeps the rule.
+    fn meant_by_number(&self, text: &str) -> Option<String> {
+        let number = text.strip_prefix('v').unwrap_or(text);
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+        if self.holds(text) || !number.split('.').all(is_number) {
+            return None;
+        }
+        ["", "s", ".0", ".0.0"]
+            .iter()
+            .map(|end| format!("{number}{end}"))
+            .find(|meant| self.holds(meant))
+    }
+
+    /// Returns the text that a selector written as a mapping comes to, where that keeps the rule.
+    fn meant_by_labels(&self, value: &Value) -> Option<String> {
+        let labels = value.get("matchLabels")?.as_object()?;
+        let pairs: Option<Vec<String>> = labels
+            .iter()
+            .map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+            .collect();
+        let meant = pairs?.join(",");
+        (!meant.is_empty() && self.holds(&meant)).then_some(meant)
     }
 }

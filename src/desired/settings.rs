@@ -6,7 +6,7 @@ use super::facts::{ComponentFacts, Definition, SettingsFacts};
 use super::finding::{DocumentAt, Finding, pointer};
 use super::object::group_and_version;
 use super::output::{OnRemove, Removal, RepositorySettings, UpgradePolicy};
-use super::own_schemas::{COMPONENT_SETTINGS, REPOSITORY};
+use super::own_schemas::REPOSITORY;
 use super::read::Reader;
 use super::schema::Schema;
 use super::texts::{component_name, parse_duration};
@@ -62,9 +62,14 @@ pub(super) fn read_settings(reader: &mut Reader<'_>, at: DocumentAt, value: &Val
     }));
 }
 
-/// Reads the settings of a component.
-pub(super) fn read_component(reader: &mut Reader<'_>, at: DocumentAt, value: &Value) {
-    let findings = check_definition(value, "Component", &COMPONENT_SETTINGS);
+/// Reads the settings of a component, which may say what the schema knows.
+pub(super) fn read_component(
+    reader: &mut Reader<'_>,
+    at: DocumentAt,
+    value: &Value,
+    schema: &Schema,
+) {
+    let findings = check_definition(value, "Component", schema);
     if let Some((place, message)) = reader.report_all(at, findings) {
         reader.define(Definition::BrokenComponent { place, message });
         return;

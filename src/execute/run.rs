@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Effect, EffectResult, Failure, FailureKind, Outcome};
 use super::serve;
-use crate::cluster::{Cluster, ClusterError, Deleted};
+use crate::cluster::{Acting, ClusterError, Deleted};
 use crate::model::{ComponentName, DesiredObject, ObjectKey, limits};
 use crate::observe::Observer;
 use crate::plan::{Action, ActionKind, Deletion, Plan};
@@ -17,8 +17,8 @@ use crate::plan::{Action, ActionKind, Deletion, Plan};
 /// Everything that doing a plan needs.
 #[derive(Clone, Copy)]
 pub struct Executor<'a> {
-    /// The cluster.
-    pub cluster: &'a Cluster,
+    /// The cluster, and as whom everything is done.
+    pub acting: &'a Acting,
     /// Who is told of every answer.
     pub observer: &'a Observer,
     /// Field managers whose fields become ours when we meet them, see `spec.takeover`.
@@ -99,7 +99,8 @@ impl Executor<'_> {
             outcome.effects[begun..]
                 .iter()
                 .for_each(|effect| undone.note(effect));
-            serve::wait_for_kinds(self.cluster, phase, &plan.phases[index + 1..], self.stop).await;
+            let later = &plan.phases[index + 1..];
+            serve::wait_for_kinds(self.acting.cluster(), phase, later, self.stop).await;
         }
         outcome.gave_up = trouble.is_too_much();
         outcome
@@ -134,7 +135,7 @@ impl Executor<'_> {
 
     async fn apply(&self, object: &DesiredObject) -> EffectResult {
         let before = self.observer.known(&object.key);
-        match self.cluster.apply(object, self.takeover).await {
+        match self.acting.cluster().apply(object, self.takeover).await {
             Ok(answer) => {
                 let changed = self.observer.record_applied(before.as_deref(), &answer);
                 if changed {
@@ -149,7 +150,8 @@ impl Executor<'_> {
 
     async fn delete(&self, deletion: &Deletion) -> EffectResult {
         match self
-            .cluster
+            .acting
+            .cluster()
             .delete(&deletion.key, &deletion.uid, &deletion.resource_version)
             .await
         {

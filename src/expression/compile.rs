@@ -11,6 +11,8 @@ use crate::model::limits;
 pub struct Expression {
     text: Arc<str>,
     pub(super) tree: Arc<Node>,
+    /// Bytes before it in the text that it stands in.
+    before: usize,
 }
 
 /// Why a text is no expression.
@@ -21,6 +23,8 @@ pub struct ExpressionError {
     pub message: String,
     /// Bytes from the start of the text, where that is known.
     pub offset: Option<usize>,
+    /// The function that was probably meant by one that does not exist.
+    pub meant: Option<&'static str>,
 }
 
 impl Expression {
@@ -38,12 +42,19 @@ impl Expression {
                     limits::EXPRESSION_SIZE_MAX
                 ),
                 offset: None,
+                meant: None,
             });
         }
         Ok(Self {
             text: text.into(),
             tree: Arc::new(parse(text)?),
+            before: 0,
         })
+    }
+
+    /// Says how many bytes stand before it in the text that it is a part of.
+    pub(super) fn behind(self, before: usize) -> Self {
+        Self { before, ..self }
     }
 
     /// Returns the text.
@@ -56,18 +67,33 @@ impl Expression {
     /// Returns the paths that the expression names, the longest form of each: `objects.claim.spec.resources`. Variables of
     /// loops are no paths.
     pub fn paths(&self) -> Vec<Vec<String>> {
-        let mut paths = Vec::new();
-        collect(&self.tree, &mut Vec::new(), &mut paths);
-        paths.sort();
-        paths.dedup();
+        self.places().into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// Returns the same paths, each with how many bytes its first occurrence stands behind the start of the text that the
+    /// expression is, or is a part of.
+    pub fn places(&self) -> Vec<(Vec<String>, usize)> {
+        let mut paths = paths_in(&self.tree);
+        for (_, at) in &mut paths {
+            *at += self.before;
+        }
         paths
     }
 }
 
-fn collect<'a>(node: &'a Node, bound: &mut Vec<&'a str>, paths: &mut Vec<Vec<String>>) {
+/// Returns the paths that a part names, each with the bytes before it.
+pub(super) fn paths_in(node: &Node) -> Vec<(Vec<String>, usize)> {
+    let mut paths = Vec::new();
+    collect(node, &mut Vec::new(), &mut paths);
+    paths.sort();
+    paths.dedup_by(|later, first| later.0 == first.0);
+    paths
+}
+
+fn collect<'a>(node: &'a Node, bound: &mut Vec<&'a str>, paths: &mut Vec<(Vec<String>, usize)>) {
     if let Some(path) = node.path() {
         if !bound.contains(&path[0].as_str()) {
-            paths.push(path);
+            paths.push((path, node.start()));
         }
         return;
     }

@@ -296,6 +296,18 @@ impl<'v> Machine<'v> {
         })
     }
 
+    /// Returns whether one element decides a loop: by what it comes to, or since nobody knows what that is.
+    pub(super) fn is_decided_by(&mut self, turns: &'v Loop, item: Item<'v>) -> bool {
+        self.variables.push((&turns.variable, item));
+        let outcome = self.turn(turns);
+        self.variables.pop();
+        match outcome {
+            Ok(Some(Item::Bool(holds))) => holds != (turns.form == LoopForm::All),
+            Ok(found) => found.is_some() && turns.condition.is_some(),
+            Err(_) => true,
+        }
+    }
+
     /// Takes one turn; none where the condition of a `map` is false.
     fn turn(&mut self, turns: &'v Loop) -> Result<Option<Item<'v>>, Failure> {
         if let Some(condition) = &turns.condition {

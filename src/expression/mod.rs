@@ -17,6 +17,7 @@ mod item;
 mod operators;
 mod parser;
 mod quantity;
+mod sort;
 mod template;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::compile::ExpressionError;
 use super::functions::{self, Form};
 use super::tokens::{Token, TokenKind, error, tokens};
 use super::tree::{Element, Kind, Literal, Loop, LoopForm, Node, Operator};
-use crate::model::limits;
+use crate::model::{limits, nearest};
 
 /// Names that CEL keeps for itself. Fields may have them.
 const RESERVED: &[&str] = &[
@@ -27,6 +27,9 @@ const RESERVED: &[&str] = &[
     "void",
     "while",
 ];
+
+/// Loops, which look like methods.
+const LOOPS: &[&str] = &["all", "exists", "exists_one", "map", "filter"];
 
 /// Operators by how tightly they bind, from the loosest; all of one line alike, from the left.
 const LEVELS: &[&[(&str, Operator)]] = &[
@@ -454,7 +457,18 @@ fn too_deep(at: usize) -> ExpressionError {
 
 fn unknown(name: &str, is_method: bool, at: usize) -> ExpressionError {
     let what = if is_method { "method" } else { "function" };
-    let usage = functions::find(name)
-        .map_or_else(String::new, |it| format!("; it is called as {}", it.usage));
-    error(at, format!("there is no {what} `{name}`{usage}"))
+    let known = functions::find(name);
+    let usage = known.map_or_else(String::new, |it| format!("; it is called as {}", it.usage));
+    let (macros, other) = if is_method {
+        (LOOPS, Form::Function)
+    } else {
+        (&["has"][..], Form::Method)
+    };
+    let functions = functions::GROUPS.iter().flat_map(|it| it.functions);
+    let names = functions.filter(|it| it.form != other).map(|it| it.name);
+    let meant = nearest(name, names.chain(macros.iter().copied()));
+    ExpressionError {
+        meant: meant.filter(|_| known.is_none()),
+        ..error(at, format!("there is no {what} `{name}`{usage}"))
+    }
 }

@@ -170,6 +170,7 @@ fn text_of(text: &str) -> Result<Template, ExpressionError> {
         let end = end_of(inside).ok_or_else(|| ExpressionError {
             message: "`${` has no `}` that ends it".to_owned(),
             offset: Some(text.len() - rest.len() + start),
+            meant: None,
         })?;
         if !constant.is_empty() {
             pieces.push(Piece::Constant(std::mem::take(&mut constant)));
@@ -180,7 +181,7 @@ fn text_of(text: &str) -> Result<Template, ExpressionError> {
             offset: error.offset.map(|offset| before + offset),
             ..error
         })?;
-        pieces.push(Piece::Expression(expression));
+        pieces.push(Piece::Expression(expression.behind(before)));
         rest = &inside[end + 1..];
     }
     constant.push_str(rest);

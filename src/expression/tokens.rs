@@ -46,6 +46,7 @@ pub(super) fn error(at: usize, message: impl Into<String>) -> ExpressionError {
     ExpressionError {
         message: message.into(),
         offset: Some(at),
+        meant: None,
     }
 }
 

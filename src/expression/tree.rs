@@ -124,6 +124,16 @@ impl Node {
         }
     }
 
+    /// Returns how many bytes stand before the leftmost part of this one; a field or an index begins at its sign.
+    pub(super) fn start(&self) -> usize {
+        match &self.kind {
+            Kind::Select { operand, .. }
+            | Kind::Has { operand, .. }
+            | Kind::Index { operand, .. } => operand.start(),
+            _ => self.at,
+        }
+    }
+
     /// Returns the path of an expression that is nothing but one: names, and constant texts as indexes.
     pub(super) fn path(&self) -> Option<Vec<String>> {
         match &self.kind {

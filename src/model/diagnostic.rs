@@ -186,8 +186,9 @@ codes! {
     /// An expression of a migration is no CEL, goes beyond the limits, or names what nothing declares.
     ///
     /// Expressions know `objects.LOOKUP`, `desired.LOOKUP`, `params.NAME`, `deploy.components`, `steps["ID"].outputs.NAME` of
-    /// earlier steps, `hop.from` and `hop.to`, `run`, the element of a `forEach`, and `result` in outputs. Loops may be nested
-    /// twice.
+    /// earlier steps, `hop.from` and `hop.to`, `run`, the element of a `forEach`, and `result` in outputs of steps that have
+    /// one. Loops may be nested twice. What can never come to true or false is refused where that is needed:
+    /// `size(objects.pods)` is a number, `size(objects.pods) > 0` a condition.
     MigrationExpression = "migration-expression",
     /// A lookup of a migration does not say what it looks up, or a step refers to one that is not declared.
     ///
@@ -199,7 +200,7 @@ codes! {
     /// component, for a module on the lowest version that any channel still offers, and for global migrations and components
     /// without a version on `release` in `fairway.yaml`. Once that is at or past `removeIn`, nobody can come from a version
     /// that needs it: `fairway migration retire FILE` leaves a guard that blocks where a cluster has skipped it, and the file
-    /// may be deleted as well.
+    /// may be deleted as well. `introducedIn` above every version on offer is a warning: until then it takes part in no deploy.
     MigrationLifecycle = "migration-lifecycle",
     /// A migration was deleted while a version below its `removeIn` is still offered.
     ///
@@ -209,8 +210,8 @@ codes! {
     /// A step of a migration, or its policy, breaks a rule.
     ///
     /// Jobs run no shell and name their image by digest; an `http` step calls hosts that `fairway.yaml` allows (`httpHosts`);
-    /// what the record alone decides (`OncePerCluster`, `OncePerHop`) has an `idempotencyKey`; a step after the apply does not
-    /// write what the component's own manifest owns, since the next apply would take it back.
+    /// what the record alone decides (`OncePerCluster`, `OncePerHop`) has an `idempotencyKey`; a step after the apply neither
+    /// writes nor deletes what a manifest owns, since the next apply would take it back.
     MigrationStep = "migration-step",
     /// A test of a migration names a lookup, param or step that the migration does not have, or gives it the wrong form.
     MigrationFixture = "migration-fixture",

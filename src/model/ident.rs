@@ -293,10 +293,14 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-fn is_dns_label(name: &str) -> bool {
+pub(super) fn is_dns_label(name: &str) -> bool {
+    name.len() <= 63 && is_dns_part(name)
+}
+
+/// Returns whether a text can stand between the dots of a DNS subdomain, whatever its length.
+pub(super) fn is_dns_part(name: &str) -> bool {
     let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    (1..=63).contains(&name.len())
-        && name.bytes().all(|b| alphanumeric(b) || b == b'-')
+    name.bytes().all(|b| alphanumeric(b) || b == b'-')
         && name.bytes().next().is_some_and(alphanumeric)
         && name.bytes().last().is_some_and(alphanumeric)
 }

@@ -234,6 +234,8 @@ pub const LEASE_GRACE_PART: u32 = 5;
 pub const LEASE_REQUEST_PART: u32 = 5;
 /// Pause after a request on a lease that has failed: 14 s / 15 = 0.9 s.
 pub const LEASE_RETRY_PART: u32 = 15;
+/// Giving a lease back, and looking what became of that where its answer is lost, takes at most the time of so many requests.
+pub const LEASE_GIVE_BACK_TRIES: u32 = 2;
 /// What the clock of an agent may differ from the cluster's before people are told. Nothing is decided by it.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(30);
 /// Bytes of one webhook delivery: GitHub sends no payload beyond 25 MiB. It is hashed as it comes and not kept.

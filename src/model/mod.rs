@@ -2,6 +2,7 @@
 //!
 //! Nothing here has an effect: no file system, no clock, no network. A later stage may import these; they import no stage.
 
+pub mod account;
 pub mod api;
 pub mod diagnostic;
 pub mod digest;
@@ -10,6 +11,7 @@ pub mod ident;
 pub mod limits;
 pub mod migration;
 pub mod names;
+pub mod nearest;
 pub mod object;
 pub mod place;
 pub mod selector;
@@ -17,6 +19,7 @@ pub mod served;
 pub mod snapshot;
 pub mod version;
 
+pub use account::Account;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use digest::{Digest, SecretKey};
 pub use hold::{Hold, HoldReason};
@@ -24,6 +27,7 @@ pub use ident::{
     ChannelName, ClusterUid, ComponentName, GroupKind, ModuleName, NameError, ObjectKey, Revision,
     SourceName,
 };
+pub use nearest::nearest;
 pub use object::DesiredObject;
 pub use place::Place;
 pub use selector::Selector;

@@ -14,4 +14,4 @@ mod store;
 pub use crate::model::{Scope, ServedKind};
 pub use fields::FieldSet;
 pub use observed::{Health, KindObservation, Observed, ObservedObject, Ownership};
-pub use observer::Observer;
+pub use observer::{Observer, WeakObserver};

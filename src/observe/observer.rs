@@ -1,7 +1,7 @@
 //! The observer of one cluster: a task for each kind, and one place where they write down what they see.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -12,7 +12,7 @@ use super::health::{Item, needs_whole_object};
 use super::project::{FieldSets, project};
 use super::store::KindStore;
 use super::{KindObservation, Observed, ObservedObject};
-use crate::cluster::{Answer, Cluster};
+use crate::cluster::{Acting, Answer, Cluster};
 use crate::model::{GroupKind, ObjectKey, limits, names};
 
 /// Sees what is on one cluster, of the kinds that it was told to look at and the objects that carry our label.
@@ -22,6 +22,23 @@ use crate::model::{GroupKind, ObjectKey, limits, names};
 pub struct Observer {
     shared: Arc<Shared>,
     tasks: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// Finds an observer again, and keeps it from ending for nobody.
+#[derive(Clone)]
+pub struct WeakObserver {
+    shared: Weak<Shared>,
+    tasks: Weak<Mutex<JoinSet<()>>>,
+}
+
+impl WeakObserver {
+    /// Returns the observer, if anybody still has it.
+    pub fn upgrade(&self) -> Option<Observer> {
+        // The tasks share the rest: they are what ends with the last clone.
+        let tasks = self.tasks.upgrade()?;
+        let shared = self.shared.upgrade()?;
+        Some(Observer { shared, tasks })
+    }
 }
 
 /// What the tasks share.
@@ -49,47 +66,55 @@ struct State {
 // === impl Observer ===
 
 impl Observer {
+    /// Returns what finds this observer again for as long as somebody else keeps it.
+    pub fn downgrade(&self) -> WeakObserver {
+        WeakObserver {
+            shared: Arc::downgrade(&self.shared),
+            tasks: Arc::downgrade(&self.tasks),
+        }
+    }
+
     /// Starts to observe home; of no kind at first. The bell rings when anything has changed that planning looks at,
     /// except by our own writes; it must not block.
-    pub fn start(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn start(acting: &Acting, bell: impl Fn() + Send + Sync + 'static) -> Self {
         let labels = format!("{},!{}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
-        Self::start_selected(cluster, labels, limits::WATCH_BROKEN_MAX, bell)
+        Self::start_selected(acting, labels, limits::WATCH_BROKEN_MAX, bell)
     }
 
     /// Starts like [`Observer::start`], with another time for which a broken watch is believed.
     pub fn start_with(
-        cluster: Cluster,
+        acting: &Acting,
         broken_max: Duration,
         bell: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let labels = format!("{},!{}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
-        Self::start_selected(cluster, labels, broken_max, bell)
+        Self::start_selected(acting, labels, broken_max, bell)
     }
 
     /// Starts to observe the catalog of a runtime, by the value of [`names::LABEL_RUNTIME`]; see [`Observer::start`].
     pub fn start_runtime(
-        cluster: Cluster,
+        acting: &Acting,
         runtime: &str,
         bell: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let labels = format!("{},{}={runtime}", names::LABEL_SOURCE, names::LABEL_RUNTIME);
-        Self::start_selected(cluster, labels, limits::WATCH_BROKEN_MAX, bell)
+        Self::start_selected(acting, labels, limits::WATCH_BROKEN_MAX, bell)
     }
 
     /// Starts to observe what somebody has copied from home to a runtime, with our label on it; see [`Observer::start`].
-    pub fn start_copies(cluster: Cluster, bell: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn start_copies(acting: &Acting, bell: impl Fn() + Send + Sync + 'static) -> Self {
         let labels = names::LABEL_SOURCE.to_owned();
-        Self::start_selected(cluster, labels, limits::WATCH_BROKEN_MAX, bell)
+        Self::start_selected(acting, labels, limits::WATCH_BROKEN_MAX, bell)
     }
 
     fn start_selected(
-        cluster: Cluster,
+        acting: &Acting,
         labels: String,
         broken_max: Duration,
         bell: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let shared = Shared {
-            cluster,
+            cluster: acting.cluster().clone(),
             labels,
             broken_max,
             state: Mutex::default(),

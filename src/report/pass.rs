@@ -44,6 +44,8 @@ pub struct PassReport<'a> {
     pub clock: Option<&'a str>,
     /// Why the pass ended early, as a fragment that completes "failed to …".
     pub failed: Option<&'a str>,
+    /// Whether that is since the account that the source names cannot be acted as: nothing goes on before a person does something.
+    pub is_of_account: bool,
     /// Whether the process was told to stop before the pass had ended.
     pub stopped: bool,
     /// When the pass started.
@@ -132,7 +134,7 @@ impl PassReport<'_> {
 
     /// Returns whether the pass came to its end, whatever that was like.
     pub fn is_finished(&self) -> bool {
-        self.failed.is_none() && !self.stopped
+        (self.failed.is_none() || self.is_of_account) && !self.stopped
     }
 
     /// Returns whether the revision is on the cluster as a whole: nothing invalid, held, waiting or left.

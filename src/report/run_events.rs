@@ -27,7 +27,9 @@ pub fn run_notices(before: Option<&Run>, run: &Run) -> Vec<Notice> {
         );
         notices.push(notice(true, EventReason::RunStepFailed, "Run", &note));
     }
-    if status.phase != was.phase {
+    // One that was cancelled before stays so when it is given up.
+    let is_given_up = status.is_undo_given_up() && !was.is_undo_given_up();
+    if status.phase != was.phase || is_given_up {
         notices.extend(entered(status, &of_what));
     }
     notices
@@ -101,6 +103,16 @@ fn entered(status: &RunStatus, of_what: &str) -> Option<Notice> {
             EventReason::RunFailed,
             format!("{of_what} has failed{because}"),
         ),
+        RunPhase::Cancelled if status.is_undo_given_up() => (
+            true,
+            EventReason::RunUndoGivenUp,
+            format!("what {of_what} has changed is not taken back{because}"),
+        ),
+        RunPhase::Cancelled if status.undoing => (
+            false,
+            EventReason::RunCancelled,
+            format!("taking back what {of_what} has changed was cancelled{because}"),
+        ),
         RunPhase::Cancelled => (
             false,
             EventReason::RunCancelled,
@@ -119,7 +131,7 @@ fn entered(status: &RunStatus, of_what: &str) -> Option<Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::api::StepState;
+    use crate::model::api::{StepState, UNDO_GIVEN_UP};
     use crate::runs::spec_of_a_test;
 
     fn run(status: RunStatus) -> Run {
@@ -211,6 +223,21 @@ mod tests {
                 "what migration grow of components/logging has changed is being taken back"
                     .to_owned()
             )]
+        );
+        let mut given_up = undoing.clone();
+        (given_up.phase, given_up.message) = (RunPhase::Cancelled, "it may stay".to_owned());
+        let cancelled = said(undoing.clone(), given_up.clone());
+        assert_eq!(
+            (cancelled[0].0, cancelled[0].1, cancelled.len()),
+            (EventReason::RunCancelled, false, 1)
+        );
+        let before = given_up.clone();
+        UNDO_GIVEN_UP.clone_into(&mut given_up.reason);
+        let kept =
+            "what migration grow of components/logging has changed is not taken back: it may stay";
+        assert_eq!(
+            said(before, given_up),
+            [(EventReason::RunUndoGivenUp, true, kept.to_owned())]
         );
         let mut undone = undoing.clone();
         (undone.phase, undone.message) = (RunPhase::Succeeded, "step back: left".to_owned());

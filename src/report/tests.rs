@@ -28,6 +28,7 @@ struct Pass {
     effects: Vec<Effect>,
     claims: Vec<Claim>,
     failed: Option<String>,
+    is_of_account: bool,
     stopped: bool,
     started: i64,
 }
@@ -66,6 +67,7 @@ impl Pass {
             effects: Vec::new(),
             claims: Vec::new(),
             failed: None,
+            is_of_account: false,
             stopped: false,
             started: 1_000,
             source,
@@ -94,6 +96,7 @@ impl Pass {
             runtimes: None,
             claims: &self.claims,
             failed: self.failed.as_deref(),
+            is_of_account: self.is_of_account,
             stopped: self.stopped,
             started: at(self.started),
             ended: at(self.started + 2),

@@ -86,6 +86,9 @@ fn reason(report: &PassReport<'_>) -> (ConditionStatus, Reason) {
     if let Err(failure) = report.fetched {
         return (False, failure.reason());
     }
+    if report.is_of_account {
+        return (False, Reason::AccountRefused);
+    }
     let (Some(desired), Some(plan), None) = (report.desired, report.plan, report.failed) else {
         return (Unknown, Reason::Retrying);
     };
@@ -122,6 +125,9 @@ pub(super) fn is_under_way(report: &PassReport<'_>, pending: bool) -> bool {
 }
 
 fn next(report: &PassReport<'_>) -> Next {
+    if report.is_of_account {
+        return Next::WaitForPerson;
+    }
     let fetch_retries = report.fetched.is_err_and(|failure| failure.retryable);
     let mut holds = report.plan.into_iter().flat_map(|plan| &plan.holds);
     if fetch_retries

@@ -14,6 +14,7 @@ mod lookups;
 pub mod machine;
 pub mod memory;
 mod obstacle;
+mod places;
 mod record;
 pub mod rights;
 mod sight;

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::effects::{EffectError, Effects, ResourceKind, Serving};
 use super::lookups::{LookupCache, Scene, Surroundings};
+use super::places::placed;
 use super::rights::{Need, Plurals, Subject, Use, Within, manifests, merged, needs};
 use super::sight::Sight;
 use crate::cluster::Access;
@@ -26,7 +27,7 @@ pub(super) struct Obstacle {
 }
 
 /// Looks for what keeps the steps of a migration from being done. What cannot be known before a step runs is not asked for: a namespace
-/// that an expression names, a kind that this deploy installs.
+/// that depends on an earlier step, a kind that this deploy installs.
 ///
 /// # Errors
 ///
@@ -35,14 +36,47 @@ pub(super) async fn obstacle<E: Effects>(
     effects: &E,
     spec: &RunSpec,
     sight: &Sight,
-    lookups: &LookupCache,
+    (lookups, surroundings): (&LookupCache, Surroundings<'_>),
 ) -> Result<Option<Obstacle>, EffectError> {
     let mut definition = spec.definition.clone();
     definition.undo.clear();
     let (needs, _) = needs(&spec.migration, &definition);
+    let seen = (sight, lookups, surroundings);
+    let needs = placed(effects, spec, needs, seen).await;
+    find(effects, spec, &needs, (sight, lookups)).await
+}
+
+/// Looks for a right that the steps lack which take back what a run has done. A kind that is not served any more keeps nothing: there is
+/// nothing of it left.
+///
+/// # Errors
+///
+/// When the cluster could not be asked.
+pub(super) async fn undo_obstacle<E: Effects>(
+    effects: &E,
+    spec: &RunSpec,
+    surroundings: Surroundings<'_>,
+) -> Result<Option<Obstacle>, EffectError> {
+    let mut spec = spec.clone();
+    spec.definition.steps = std::mem::take(&mut spec.definition.undo);
+    let (mut needs, _) = needs(&spec.migration, &spec.definition);
+    for need in &mut needs {
+        need.used = Use::Found;
+    }
+    let (sight, lookups) = (Sight::default(), LookupCache::new());
+    let needs = placed(effects, &spec, needs, (&sight, &lookups, surroundings)).await;
+    find(effects, &spec, &needs, (&sight, &lookups)).await
+}
+
+async fn find<E: Effects>(
+    effects: &E,
+    spec: &RunSpec,
+    needs: &[Need],
+    (sight, lookups): (&Sight, &LookupCache),
+) -> Result<Option<Obstacle>, EffectError> {
     let mut served: BTreeMap<ResourceKind, Serving> = BTreeMap::new();
     let (mut plurals, mut asked) = (Plurals::new(), BTreeSet::new());
-    for need in &needs {
+    for need in needs {
         let kind = kind_of(need);
         let serving = match served.get(&kind) {
             Some(serving) => serving.clone(),
@@ -73,7 +107,7 @@ pub(super) async fn obstacle<E: Effects>(
     let subject = Subject::of_user(&effects.user().await?);
     Ok(Some(not_allowed(
         spec,
-        (&needs, &plurals),
+        (needs, &plurals),
         (first, refused.len()),
         &subject,
     )))
@@ -90,7 +124,7 @@ fn access(need: &Need, plural: &str) -> Option<Access> {
     let namespace = match &need.namespace {
         Within::Named(namespace) => Some(namespace.clone()),
         Within::All => None,
-        Within::Computed => return None,
+        Within::Computed(_) => return None,
     };
     Some(Access {
         namespace,

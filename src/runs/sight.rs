@@ -39,13 +39,16 @@ impl Open {
 
     /// Returns whether what an expression comes to now is not final.
     pub fn concerns(&self, text: &str) -> bool {
-        if self.is_none() {
-            return false;
-        }
-        let Ok(expression) = Expression::compile(text) else {
-            return false;
-        };
-        let paths = expression.paths();
+        !self.is_none()
+            && Expression::compile(text).is_ok_and(|expression| self.concerns_any([&expression]))
+    }
+
+    /// Returns whether what one of some expressions comes to now is not final.
+    pub fn concerns_any<'a>(&self, expressions: impl IntoIterator<Item = &'a Expression>) -> bool {
+        let paths: Vec<_> = expressions
+            .into_iter()
+            .flat_map(Expression::paths)
+            .collect();
         let mut named = paths
             .iter()
             .filter(|path| path.first().is_some_and(|root| root == "objects"))

@@ -256,12 +256,20 @@ impl Election {
     /// Returns the lease as it is given back; none when it is not held.
     pub fn given_back(&mut self, wall: Timestamp) -> Option<Lease> {
         self.hold.take()?;
-        let lease = self.seen()?;
-        Some(rewritten(lease, |spec| {
-            spec.holder_identity = None;
-            spec.acquire_time = None;
-            spec.renew_time = Some(MicroTime(wall));
-        }))
+        Some(emptied(self.seen()?, wall))
+    }
+
+    /// Returns what is to be done, after the lease was given back or never held, so that nobody has to wait for a hold of ours: a
+    /// request whose answer was lost may have taken it, or changed what was to be given back. None where nothing of ours is left.
+    pub fn left_behind(&self, wall: Timestamp) -> Option<Step> {
+        match &self.known {
+            Known::There { lease, .. } if self.is_left_by_us(lease) => {
+                Some(Step::Replace(Box::new(emptied(lease, wall))))
+            }
+            _ if self.tried.is_some() => Some(Step::Read),
+            Known::InDoubt if self.last.is_some() => Some(Step::Read),
+            _ => None,
+        }
     }
 
     /// Returns when the next request is due.
@@ -371,6 +379,15 @@ pub(super) fn lasts(lease: &Lease) -> Duration {
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     let told = seconds.map_or(limits::LEASE_DURATION, Duration::from_secs);
     told.min(limits::LEASE_DURATION_MAX)
+}
+
+/// Returns the lease as nobody holds it.
+fn emptied(lease: &Lease, wall: Timestamp) -> Lease {
+    rewritten(lease, |spec| {
+        spec.holder_identity = None;
+        spec.acquire_time = None;
+        spec.renew_time = Some(MicroTime(wall));
+    })
 }
 
 fn is_same(one: &Lease, other: &Lease) -> bool {

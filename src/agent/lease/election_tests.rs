@@ -167,6 +167,45 @@ async fn what_is_given_back_is_taken_at_once() {
 }
 
 #[rstest]
+#[case::created(false)]
+#[case::taken_over(true)]
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_answer_has_taken_is_not_left_behind(#[case] is_there: bool) {
+    let (mut one, mut server, now) = (election("one", false), Server::default(), Instant::now());
+    if is_there {
+        let mut before = election("before", false);
+        act(&mut before, &mut server, now);
+        server.store(before.given_back(wall()).unwrap());
+    }
+    assert_eq!(one.left_behind(wall()), None, "nothing was sent yet");
+    assert_eq!(one.step(now, wall()), Step::Read);
+    one.read(server.lease.clone(), now);
+    let taking = one.step(now, wall());
+    let taken = server.serve(&taking).unwrap();
+    one.failed(now);
+    assert_eq!(one.given_back(wall()), None);
+    assert_eq!(one.left_behind(wall()), Some(Step::Read));
+    one.read(taken, now);
+    let given = one.left_behind(wall()).expect("it is ours");
+    let given = server.serve(&given).unwrap();
+    assert_eq!(holder(given.as_ref().unwrap()), None);
+    one.read(given, now);
+    assert_eq!(one.left_behind(wall()), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_has_is_never_given_back() {
+    let (mut one, mut server, now) = (election("one", false), Server::default(), Instant::now());
+    act(&mut one, &mut server, now);
+    one.given_back(wall()).unwrap();
+    one.conflicted();
+    assert_eq!(one.left_behind(wall()), Some(Step::Read));
+    server.edit(|spec| spec.holder_identity = Some("two".to_owned()));
+    one.read(server.lease.clone(), now);
+    assert_eq!(one.left_behind(wall()), None);
+}
+
+#[rstest]
 #[case::deleted(Server::delete, &["read", "create"])]
 #[case::stolen(|server: &mut Server| server.edit(|spec| spec.holder_identity = Some("a person".to_owned())), &["read"])]
 #[case::counted(|server: &mut Server| server.edit(|spec| spec.lease_transitions = Some(77)), &["read"])]

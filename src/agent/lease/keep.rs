@@ -31,7 +31,16 @@ pub struct LeaseView {
     /// Its count of holds.
     pub transitions: i32,
     /// Why the last request about it has failed.
-    pub trouble: Option<String>,
+    pub trouble: Option<Trouble>,
+}
+
+/// Why a request about a lease has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What went wrong.
+    pub message: String,
+    /// Whether that may pass by itself: the request is sent again, and may have had its effect, since only the answer was lost.
+    pub may_pass: bool,
 }
 
 /// A lease that is kept, or striven for, until this is dropped.
@@ -48,7 +57,7 @@ struct Keeper {
     cluster: Cluster,
     settings: LeaseSettings,
     election: Election,
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
     held: watch::Sender<Option<Held>>,
     view: watch::Sender<LeaseView>,
     skew: watch::Sender<Option<Skew>>,
@@ -174,21 +183,11 @@ impl Keeper {
     async fn take(&mut self, step: Step) {
         let sent = Instant::now();
         let deadline = self.settings.request_deadline();
-        let cluster = self.cluster.clone();
-        let (namespace, name) = (&self.settings.namespace, &self.settings.name);
-        let request = async {
-            match &step {
-                Step::Wait(_) => Ok(None),
-                Step::Read => cluster.read_lease(namespace, name, deadline).await,
-                Step::Create(lease) => cluster.create_lease(lease, deadline).await.map(Some),
-                Step::Replace(lease) => cluster.replace_lease(lease, deadline).await.map(Some),
-            }
-        };
         self.trouble = None;
         // A hold that lapses while a request hangs is told at once.
         let end = self.election.held().map(|held| held.effects_end);
         let end = end.map_or(sent + deadline, |end| end.min(sent + deadline));
-        let answer = timeout_at(end, request).await;
+        let answer = timeout_at(end, self.send(&step)).await;
         match (step, answer) {
             (Step::Wait(_), _) => {}
             (Step::Read, Ok(Ok(lease))) => self.election.read(lease, Instant::now()),
@@ -197,15 +196,27 @@ impl Keeper {
                 self.compare_clocks();
             }
             (_, Ok(Ok(None)) | Err(_)) => {
-                self.failed("no answer in time".to_owned());
+                self.failed("no answer in time".to_owned(), true);
             }
             (_, Ok(Err(ClusterError::Conflict { .. })))
             | (Step::Replace(_), Ok(Err(ClusterError::NotFound { .. }))) => {
                 self.election.conflicted();
             }
             (_, Ok(Err(error))) => {
-                self.failed(error.to_string());
+                self.failed(error.to_string(), error.is_retryable());
             }
+        }
+    }
+
+    async fn send(&self, step: &Step) -> Result<Option<Lease>, ClusterError> {
+        let deadline = self.settings.request_deadline();
+        let (namespace, name) = (&self.settings.namespace, &self.settings.name);
+        let cluster = &self.cluster;
+        match step {
+            Step::Wait(_) => Ok(None),
+            Step::Read => cluster.read_lease(namespace, name, deadline).await,
+            Step::Create(lease) => cluster.create_lease(lease, deadline).await.map(Some),
+            Step::Replace(lease) => cluster.replace_lease(lease, deadline).await.map(Some),
         }
     }
 
@@ -256,28 +267,55 @@ impl Keeper {
         });
     }
 
-    fn failed(&mut self, error: String) {
+    fn failed(&mut self, error: String, may_pass: bool) {
         tracing::warn!(
             lease.name = self.settings.name,
             error,
             "failed to keep the lease"
         );
-        self.trouble = Some(error);
+        self.trouble = Some(Trouble {
+            message: error,
+            may_pass,
+        });
         self.election.failed(Instant::now());
     }
 
+    /// Gives the lease back. Where an answer is lost, it is looked what became of the request: whoever comes next would wait for the
+    /// end of a hold of which nobody knows any more.
     async fn end(mut self) {
-        let lease = self.election.given_back(clock::now());
+        let given = self.election.given_back(clock::now());
         self.publish();
-        let Some(lease) = lease else {
-            return;
-        };
-        let deadline = self.settings.request_deadline();
-        match self.cluster.replace_lease(&lease, deadline).await {
-            Ok(_) => tracing::info!(lease.name = self.settings.name, "gave the lease back"),
-            Err(error) => {
-                tracing::warn!(lease.name = self.settings.name, %error, "failed to give the lease back; it expires");
+        let mut next = given.map(|lease| Step::Replace(Box::new(lease)));
+        next = next.or_else(|| self.election.left_behind(clock::now()));
+        let end = Instant::now() + self.settings.request_deadline() * limits::LEASE_GIVE_BACK_TRIES;
+        while let Some(step) = next {
+            match timeout_at(end, self.send(&step)).await {
+                Ok(Ok(_)) if matches!(step, Step::Replace(_)) => {
+                    tracing::info!(lease.name = self.settings.name, "gave the lease back");
+                    return;
+                }
+                Ok(Ok(lease)) => self.election.read(lease, Instant::now()),
+                Ok(Err(ClusterError::Conflict { .. } | ClusterError::NotFound { .. })) => {
+                    self.election.conflicted();
+                }
+                Ok(Err(error)) if error.is_retryable() && Instant::now() < end => {
+                    self.election.conflicted();
+                    sleep_until(end.min(Instant::now() + limits::RETRY_DELAY_MIN)).await;
+                }
+                failed => {
+                    let error = match failed {
+                        Ok(Err(error)) => error.to_string(),
+                        _ => "no answer in time".to_owned(),
+                    };
+                    tracing::warn!(
+                        lease.name = self.settings.name,
+                        error,
+                        "failed to give the lease back; it expires"
+                    );
+                    return;
+                }
             }
+            next = self.election.left_behind(clock::now());
         }
     }
 }

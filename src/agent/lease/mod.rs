@@ -8,5 +8,5 @@ mod keep;
 mod skew;
 
 pub use election::{Election, LeaseSettings, Step};
-pub use keep::{KeptLease, LeaseView};
+pub use keep::{KeptLease, LeaseView, Trouble};
 pub use skew::{Skew, ahead};

@@ -59,19 +59,17 @@ impl Link {
             .map_err(|error| Blocked::unreachable(&error))?;
         // Who may not write on home may not write on its runtimes.
         let cluster = request.home.share_claim(&cluster);
+        // Accounts are home's; on a runtime its kubeconfig says who acts.
+        let acting = cluster.acting_as_itself();
         let bell = request.bell.clone();
         let ring = move || bell.ring();
         let observer = match request.mode {
-            CatalogMode::Sync => {
-                Observer::start_runtime(cluster.clone(), &request.name.label(), ring)
-            }
-            CatalogMode::Observe | CatalogMode::Off => {
-                Observer::start_copies(cluster.clone(), ring)
-            }
+            CatalogMode::Sync => Observer::start_runtime(&acting, &request.name.label(), ring),
+            CatalogMode::Observe | CatalogMode::Off => Observer::start_copies(&acting, ring),
         };
         Ok(Self {
             made_from: (request.secret.clone(), request.mode),
-            engine: Engine::new(cluster.clone(), observer.clone(), request.agent),
+            engine: Engine::new(cluster.clone(), acting, observer.clone(), request.agent),
             cluster,
             observer,
             prepared: false,

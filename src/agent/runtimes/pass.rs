@@ -8,9 +8,9 @@ use super::link::{Blocked, Link};
 use super::task::{Done, NO_PANIC, Rendered, RuntimeTask};
 use crate::agent::approval::{approve, is_new_approval};
 use crate::agent::clock;
+use crate::agent::listener::Listener;
 use crate::agent::pass::{Pass, PassRequest, Presence};
 use crate::agent::record::Record;
-use crate::agent::target_task::Listener;
 use crate::cluster::ClusterError;
 use crate::fleet::{Published, prepare};
 use crate::model::api::{ConditionReason, Decision, DecisionKind, ReleaseSource};
@@ -79,6 +79,7 @@ impl RuntimeTask {
             claims: &[],
             stopped: self.stop.is_cancelled(),
             failed: failed.as_deref(),
+            is_of_account: false,
             started,
             ended: clock::now(),
         };

@@ -11,7 +11,7 @@ use super::find::Known;
 use super::logs::{self, LogsArguments};
 use super::paste::{Paste, phase_of, verbs};
 use super::wish::{PATIENCE, Wish, tell, until_taken, warn_about_replaced};
-use super::words::holds_back;
+use super::words::{holds_back, status_of};
 use crate::agent::clock;
 use crate::cli::connection::runtime;
 use crate::cli::context::Context;
@@ -43,7 +43,7 @@ enum Action {
     Retry(Common),
     /// Let a blocked run go on though a precondition is false, for a limited time
     Override(OverrideArguments),
-    /// Say what became of a step of which nobody knows whether it took effect
+    /// Say what became of a step of which nobody knows whether it took effect, or that what an undo could not take back stays
     Resolve(ResolveArguments),
 }
 
@@ -80,7 +80,8 @@ struct OverrideArguments {
 struct ResolveArguments {
     /// The run, or its migration where that has one run only
     name: String,
-    /// What you have seen: the step, and `done`, `again` or `fail`; without the step where the record of the whole run was lost
+    /// What you have seen: the step, and `done`, `again` or `fail`; without the step where the record of the whole run was lost. Or
+    /// `keep`: what an undo could not take back stays as it is
     #[arg(required = true, num_args = 1..=2, value_names = ["STEP", "SEEN"])]
     seen: Vec<String>,
     /// Why; it is kept with the run
@@ -169,7 +170,16 @@ fn refuse_senseless(
     paste: &Paste,
 ) -> Result<(), Failure> {
     let (phase, verb) = (phase_of(run), wanted.verb);
-    if !verbs(run).any(|possible| *possible == verb) {
+    let status = status_of(run);
+    let is_possible = match wanted.resolution {
+        Some(resolution) => status.resolutions().contains(&resolution),
+        None => verbs(run).any(|possible| *possible == verb),
+    };
+    if !is_possible {
+        let verb = match wanted.resolution {
+            Some(resolution) => format!("{verb} {}", resolution.as_str()),
+            None => verb.to_string(),
+        };
         let offers = paste.offers(run, known);
         let mut text = format!(
             "{} is {phase}, so that {verb} makes no sense",
@@ -185,13 +195,19 @@ fn refuse_senseless(
         }
         return Err(Failure::Misuse(text));
     }
+    if wanted.resolution == Some(Resolution::Keep) {
+        return match wanted.step {
+            Some(step) => Err(Failure::Misuse(format!(
+                "keep is said of all that is not taken back: leave `{step}` out"
+            ))),
+            None => Ok(()),
+        };
+    }
     if verb != RunVerb::Resolve {
         return Ok(());
     }
-    let mut unknown: Vec<&str> = run
-        .status
-        .iter()
-        .flat_map(|status| status.steps.iter().chain(&status.undone))
+    let records = status.steps.iter().chain(&status.undone);
+    let mut unknown: Vec<&str> = records
         .filter(|record| record.state == StepState::Unknown)
         .map(|record| record.id.as_str())
         .collect();
@@ -222,12 +238,17 @@ fn step_of(seen: &[String]) -> Option<&str> {
 }
 
 fn resolution_of(seen: &[String]) -> Result<Resolution, Failure> {
-    let all = [Resolution::Done, Resolution::Again, Resolution::Fail];
+    let all = [
+        Resolution::Done,
+        Resolution::Again,
+        Resolution::Fail,
+        Resolution::Keep,
+    ];
     let word = seen.last().map(String::as_str).unwrap_or_default();
     let found = all.into_iter().find(|one| one.as_str() == word);
     found.ok_or_else(|| {
         Failure::Misuse(format!(
-            "`{word}` is nothing that can be seen of a step; say done (it took effect), again (it did not) or fail (give the run up)"
+            "`{word}` is nothing that can be seen of a step; say done (it took effect), again (it did not), fail (give the run up) or keep (what an undo could not take back stays)"
         ))
     })
 }
@@ -235,7 +256,10 @@ fn resolution_of(seen: &[String]) -> Result<Resolution, Failure> {
 /// Says what will happen.
 fn outcome(wish: &Wish, run: &Run) -> String {
     match wish.verb {
-        RunVerb::Pause => "it stops before its next step; what is under way ends".to_owned(),
+        RunVerb::Pause => format!(
+            "it stops before its next step; what is under way ends. It goes on with fairway run resume {}",
+            run.name_any()
+        ),
         RunVerb::Resume => "it goes on with its next step, after its guard was judged anew".to_owned(),
         RunVerb::Cancel => format!(
             "no step is started any more; what is under way gets {} to end, and what was done stays",
@@ -243,7 +267,7 @@ fn outcome(wish: &Wish, run: &Run) -> String {
         ),
         RunVerb::Retry if !phase_of(run).is_over() => "what waits after a failure is tried at once".to_owned(),
         RunVerb::Retry => {
-            "its guard is judged anew; what is still needed is tried again, with a new budget of attempts".to_owned()
+            "its guard is judged anew; steps that are done stay done, and what is still needed is tried again with new attempts and new time".to_owned()
         }
         RunVerb::Override => format!(
             "it goes on though a precondition is false, until {}; what the precondition protects is now in your hands",
@@ -255,6 +279,9 @@ fn outcome(wish: &Wish, run: &Run) -> String {
                 None => "all of it".to_owned(),
             };
             match wish.resolution {
+                Some(Resolution::Keep) => {
+                    "what is not taken back stays as it is, and what waits for the undo goes on".to_owned()
+                }
                 Some(Resolution::Done) => format!("{what} counts as done, and the run goes on after it"),
                 Some(Resolution::Again) => format!("{what} is tried again"),
                 Some(Resolution::Fail) | None => format!("{what} is given up, and the run ends as Failed"),

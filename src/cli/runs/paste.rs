@@ -1,9 +1,10 @@
 //! Commands that can be pasted as they stand: they mean the same cluster and namespace as the one that prints them.
 
 use super::find::Known;
+use super::words::status_of;
 use crate::cli::arguments::ClusterArguments;
 use crate::cli::context::Context;
-use crate::model::api::{Run, RunPhase, RunVerb, StepState};
+use crate::model::api::{Resolution, Run, RunPhase, RunVerb, StepState};
 
 /// Begins every command: `fairway`, with what was said about the cluster.
 pub(in crate::cli) struct Paste {
@@ -62,13 +63,16 @@ impl Paste {
                     let step = unknown_step(run)
                         .map(|step| format!(" {step}"))
                         .unwrap_or_default();
-                    [
-                        ("done", "it took effect"),
-                        ("again", "it did not: try it again"),
-                        ("fail", "give the run up"),
-                    ]
-                    .map(|(word, purpose)| (of(&format!("{step} {word}")), purpose))
-                    .to_vec()
+                    let possible = status_of(run).resolutions().into_iter();
+                    let said = |resolution: Resolution| match resolution {
+                        Resolution::Done => (of(&format!("{step} done")), "it took effect"),
+                        Resolution::Again => {
+                            (of(&format!("{step} again")), "it did not: try it again")
+                        }
+                        Resolution::Fail => (of(&format!("{step} fail")), "give the run up"),
+                        Resolution::Keep => (of(" keep"), "leave what is not taken back as it is"),
+                    };
+                    possible.map(said).collect()
                 }
             };
             commands
@@ -86,11 +90,7 @@ impl Paste {
 
 /// Returns what a person can do about a run as it stands.
 pub(super) fn verbs(run: &Run) -> impl Iterator<Item = &'static RunVerb> {
-    let status = run.status.as_ref();
-    let is_skipped = status.is_some_and(|status| status.reason == "HopSkipped");
-    let verbs = phase_of(run).verbs().iter();
-    // That a release was skipped is no precondition: nothing of the migration may run any more.
-    verbs.filter(move |verb| !(is_skipped && **verb == RunVerb::Override))
+    status_of(run).verbs().iter()
 }
 
 /// Returns how far a run is; one that nobody has looked at yet is pending.

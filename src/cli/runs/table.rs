@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::find::{Known, is_over};
 use super::paste::phase_of;
+use super::waiting::asks_a_person;
 use super::words::{since_of, waits_for};
 use crate::agent::clock;
 use crate::cli::arguments::OutputFormat;
@@ -30,7 +31,8 @@ pub(in crate::cli) fn list(all: bool, context: &mut Context) -> Result<Exit, Fai
     })?;
     let now = clock::now();
     let shown = |run: &&Run| all || matters(run, &known, now);
-    let runs: Vec<&Run> = known.by_name().into_iter().filter(shown).collect();
+    let mut runs: Vec<&Run> = known.by_name().into_iter().filter(shown).collect();
+    runs.sort_by_key(|run| urgency(run, &known));
     if context.output != OutputFormat::Text {
         context.write_value(&runs)?;
         return Ok(Exit::Ok);
@@ -69,6 +71,19 @@ fn matters(run: &Run, known: &Known, now: Timestamp) -> bool {
     let recent = ended.is_some_and(|ended| now.duration_since(ended.0).unsigned_abs() < RECENT);
     let unsuccessful = matches!(phase_of(run), RunPhase::Failed | RunPhase::Cancelled);
     !is_over(run) || recent || (unsuccessful && known.is_last(run))
+}
+
+/// Sorts what waits for a person first, the longest wait before the others, then what is under way, then what is over, the newest
+/// first.
+fn urgency(run: &Run, known: &Known) -> (u8, i64) {
+    let since = since_of(run).map_or(i64::MAX, Timestamp::as_second);
+    if asks_a_person(run, known) {
+        (0, since)
+    } else if is_over(run) {
+        (2, since.saturating_neg())
+    } else {
+        (1, since)
+    }
 }
 
 fn row(run: &Run, known: &Known) -> Vec<String> {

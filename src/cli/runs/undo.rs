@@ -17,7 +17,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::get::moment;
 use crate::cli::resources::Home;
 use crate::cli::terminal::printable;
-use crate::model::api::{Run, RunPhase, StepState};
+use crate::model::api::{Run, StepState};
 use crate::model::migration::Step;
 use crate::model::{ComponentName, SourceName};
 use crate::runs::machine::undo_order;
@@ -42,6 +42,9 @@ struct Effect {
     undone: Vec<String>,
     /// Whether it was taken back; what somebody has changed since was left.
     is_undone: bool,
+    /// Who has decided that it stays as it is, why, and what that is; none where nobody has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<String>,
 }
 
 /// Shows what could be taken back of what the migrations of a component have done.
@@ -102,7 +105,8 @@ fn effect(run: &Run) -> Option<Effect> {
         done,
         undo: run.spec.definition.undo.iter().map(described).collect(),
         undone: undone.map(|record| record.id.clone()).collect(),
-        is_undone: status.undoing && status.phase == RunPhase::Succeeded,
+        is_undone: status.is_undone(),
+        kept: status.is_undo_given_up().then(|| status.message.clone()),
     })
 }
 
@@ -111,8 +115,10 @@ fn described(step: &Step) -> String {
 }
 
 fn page(component: &str, source: &SourceName, effects: &[Effect]) -> String {
-    let (open, rest): (Vec<&Effect>, Vec<&Effect>) = effects
-        .iter()
+    let (given_up, rest): (Vec<&Effect>, Vec<&Effect>) =
+        effects.iter().partition(|effect| effect.kept.is_some());
+    let (open, rest): (Vec<&Effect>, Vec<&Effect>) = rest
+        .into_iter()
         .partition(|effect| !effect.undo.is_empty() && !effect.is_undone);
     let (undone, kept): (Vec<&Effect>, Vec<&Effect>) =
         rest.into_iter().partition(|effect| !effect.undo.is_empty());
@@ -137,6 +143,10 @@ fn page(component: &str, source: &SourceName, effects: &[Effect]) -> String {
     if !undone.is_empty() {
         lines.push("What was taken back already:".to_owned());
         lines.extend(undone.iter().flat_map(|effect| paragraph(effect)));
+    }
+    if !given_up.is_empty() {
+        lines.push("What stays as it is, since somebody has decided that:".to_owned());
+        lines.extend(given_up.iter().flat_map(|effect| paragraph(effect)));
     }
     let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
     for effect in &open {
@@ -170,6 +180,9 @@ fn paragraph(effect: &Effect) -> Vec<String> {
     }
     if !effect.undone.is_empty() {
         lines.push(format!("      done: {}", effect.undone.join(", ")));
+    }
+    if let Some(kept) = &effect.kept {
+        lines.push(format!("      kept: {kept}"));
     }
     lines
 }

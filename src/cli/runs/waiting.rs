@@ -1,6 +1,6 @@
 //! Runs that wait for a person, beside all else that does.
 
-use super::find::{Known, is_over};
+use super::find::Known;
 use super::paste::{Paste, phase_of};
 use super::words::{holds_back, since_of, waits_for};
 use crate::cli::waiting::Waiting;
@@ -13,24 +13,39 @@ pub(in crate::cli) fn waiting_runs(known: &Known, paste: &Paste) -> Vec<Waiting>
         .collect()
 }
 
+/// Returns whether a run goes on, or lets others go on, only once a person says something.
+pub(super) fn asks_a_person(run: &Run, known: &Known) -> bool {
+    match phase_of(run) {
+        RunPhase::Blocked | RunPhase::Manual | RunPhase::Paused => true,
+        RunPhase::Failed | RunPhase::Cancelled => {
+            known.is_last(run) && !holds_back(run, known).starts_with("nothing")
+        }
+        _ => false,
+    }
+}
+
 /// Returns what a run asks of a person; none where it goes on by itself, or has ended and holds nothing back.
 fn waiting_run(run: &Run, known: &Known, paste: &Paste) -> Option<Waiting> {
+    if !asks_a_person(run, known) {
+        return None;
+    }
     let phase = phase_of(run);
+    let is_undoing = run.status.as_ref().is_some_and(|status| status.undoing);
     let (asks, does) = match phase {
+        RunPhase::Blocked if is_undoing => {
+            ("a right to take it back is missing", "leave it as it is")
+        }
         RunPhase::Blocked => ("a precondition is false", "go on regardless"),
         RunPhase::Manual => (
             "nobody knows what became of a step",
             "say what you have seen",
         ),
         RunPhase::Paused => ("it is paused", "go on"),
-        RunPhase::Failed if known.is_last(run) => ("it has failed", "try it again"),
-        RunPhase::Cancelled if known.is_last(run) => ("it was cancelled", "begin it again"),
+        RunPhase::Failed => ("it has failed", "try it again"),
+        RunPhase::Cancelled => ("it was cancelled", "begin it again"),
         _ => return None,
     };
     let held = holds_back(run, known);
-    if is_over(run) && held.starts_with("nothing") {
-        return None;
-    }
     let offer = paste.offers(run, known).into_iter().next()?;
     let mut why = vec![waits_for(run)];
     if let Some(runbook) = runbook(run) {

@@ -50,8 +50,14 @@ pub(super) fn holds_back(run: &Run, known: &Known) -> String {
     let policy = &spec.definition.policy;
     let whole = format!("the whole deploy of {} on {}", spec.source, spec.cluster);
     let deploy_too = policy.on_failure == Some(FailurePolicy::BlockDeploy);
+    let status = status_of(run);
     match phase {
         RunPhase::Succeeded | RunPhase::Superseded => return "nothing".to_owned(),
+        _ if status.is_undo_given_up() => return "nothing".to_owned(),
+        _ if status.undoing => {
+            let component = spec.component.as_deref().unwrap_or_default();
+            return format!("the deletion of what is left of {component}");
+        }
         RunPhase::Failed | RunPhase::Cancelled if !known.is_last(run) => {
             return "nothing any more: a later run of this migration took its place".to_owned();
         }

@@ -1,10 +1,10 @@
 //! Rules between migrations and the rest of the repository: what each belongs to, names, order, lifecycle, contests, hosts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::bind::{Bound, bind};
-use super::contest::check_contests;
+use super::contest::{Owned, check_contests};
 use super::facts::MigrationFacts;
 use super::lifecycle::{LifecycleState, Offers};
 use super::order::{check_after, find_cycles};
@@ -16,7 +16,7 @@ use crate::desired::layout::Role;
 use crate::desired::output::HeldMigration;
 use crate::model::limits::{DIAGNOSTICS_MAX, FILE_SIZE_MAX, MIGRATIONS_MAX};
 use crate::model::migration::{Migration, StepAction, host_is_allowed};
-use crate::model::{Code, ComponentName, DesiredObject, Diagnostic, ObjectKey, Place, Snapshot};
+use crate::model::{Code, ComponentName, Diagnostic, Place, Snapshot};
 
 /// One definition with what it belongs to.
 struct Candidate<'a> {
@@ -206,7 +206,7 @@ fn check_each(assembly: &mut Assembly<'_>, snapshot: &Snapshot, candidates: &mut
             migration.spec.bind.phase == crate::model::migration::HookPhase::Post
         })
     };
-    let mut objects: HashMap<ObjectKey, Arc<DesiredObject>> = HashMap::new();
+    let mut objects = Owned::new();
     if candidates.iter().any(has_post) {
         let all = assembly.components.values().flat_map(|it| &it.objects);
         objects.extend(all.map(|object| (object.key.clone(), Arc::clone(object))));
@@ -215,8 +215,7 @@ fn check_each(assembly: &mut Assembly<'_>, snapshot: &Snapshot, candidates: &mut
         let Some(migration) = candidate.migration.clone() else {
             continue;
         };
-        let owner = |key: &ObjectKey| objects.get(key).map(Arc::as_ref);
-        let mut findings = check_contests(&migration.spec, &owner);
+        let mut findings = check_contests(&migration.spec, &objects);
         findings.extend(check_hosts(assembly, &migration));
         let (is_fatal, finding) = check_lifecycle(assembly, &migration);
         if is_fatal {
@@ -230,8 +229,26 @@ fn check_each(assembly: &mut Assembly<'_>, snapshot: &Snapshot, candidates: &mut
                 finding,
             );
         }
+        findings.extend(check_beginning(assembly, &migration));
         candidate.report(assembly, snapshot, findings);
     }
+}
+
+/// Warns of a migration that no version on offer reaches yet: it would be silent, and nobody would know why.
+fn check_beginning(assembly: &Assembly<'_>, migration: &Migration) -> Option<Finding> {
+    let (highest, what) = Offers {
+        settings: &assembly.settings,
+        components: &assembly.components,
+        catalog: &assembly.catalog,
+    }
+    .all_below_beginning(&migration.components, &migration.spec.lifecycle)?;
+    let first = migration.spec.lifecycle.introduced_in.as_ref()?;
+    let at = pointer!["spec", "lifecycle", "introducedIn"];
+    let message = format!("it takes part from {first} on, and {what}: until then it never runs");
+    let finding = Finding::warning(Code::MigrationLifecycle, at, message);
+    Some(finding.help(format!(
+        "introducedIn: {highest}   # or raise that version to {first} in the change that needs the migration"
+    )))
 }
 
 /// Judges a lifecycle; the first value says whether the migration cannot run as it stands.

@@ -1,11 +1,16 @@
 //! What a step writes after the apply, against what manifests own: such a field would be put back by the next apply.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::steps::{constant, kind_of};
 use crate::desired::finding::{Finding, Pointer, pointer};
-use crate::model::migration::{HookPhase, MigrationSpec, PatchType, Step, StepAction};
-use crate::model::{Code, DesiredObject, ObjectKey};
+use crate::model::migration::{
+    HookPhase, Lookup, MigrationSpec, PatchType, Selection, Step, StepAction,
+};
+use crate::model::{Code, DesiredObject, GroupKind, ObjectKey, Selector};
 
 /// A field that a step writes.
 struct Write {
@@ -15,20 +20,23 @@ struct Write {
     pointer: Pointer,
 }
 
-/// Checks the steps of a post migration. `owner` finds the object that git wants by its identity.
-pub(super) fn check_contests<'a>(
-    spec: &MigrationSpec,
-    owner: &dyn Fn(&ObjectKey) -> Option<&'a DesiredObject>,
-) -> Vec<Finding> {
+/// What git wants, by its identity.
+pub(super) type Owned = BTreeMap<ObjectKey, Arc<DesiredObject>>;
+
+/// Checks the steps of a post migration against the objects that manifests own.
+pub(super) fn check_contests(spec: &MigrationSpec, owned: &Owned) -> Vec<Finding> {
     if spec.bind.phase != HookPhase::Post {
         return Vec::new();
     }
     let mut found = Vec::new();
     for (index, step) in spec.steps.iter().enumerate() {
+        found.extend(check_deletion(spec, step, index, owned));
         let Some((key, writes)) = writes_of(spec, step) else {
             continue;
         };
-        let Some(object) = owner(&key) else { continue };
+        let Some(object) = owned.get(&key) else {
+            continue;
+        };
         for write in writes {
             if !is_owned(&object.body, &write.path) {
                 continue;
@@ -46,6 +54,87 @@ pub(super) fn check_contests<'a>(
         }
     }
     found
+}
+
+/// Refuses to delete after the apply what the next apply makes again.
+fn check_deletion(
+    spec: &MigrationSpec,
+    step: &Step,
+    index: usize,
+    owned: &Owned,
+) -> Option<Finding> {
+    let StepAction::Delete(delete) = &step.action else {
+        return None;
+    };
+    let (goes, field) = match (&delete.reference, &delete.select) {
+        (Some(name), _) => (Deleted::of_lookup(spec.lookups.get(name)?), "ref"),
+        (None, Some(selection)) => (Deleted::of_selection(selection, spec)?, "select"),
+        (None, None) => return None,
+    };
+    // A Job of a manifest runs once, and is not made again when it is gone.
+    let mut objects = owned.values().filter(|it| it.key.kind.kind != "Job");
+    let object = objects.find(|object| goes.has(object))?;
+    let at = pointer!["spec", "steps", index, "delete", field];
+    let message = format!(
+        "{} belongs to the manifest at {}: the next apply would make it again",
+        object.key, object.place
+    );
+    Some(Finding::error(Code::MigrationStep, at, message).help(
+        "take it out of git, which deletes it; what must go before the manifest is applied is a pre migration",
+    ))
+}
+
+/// What a step deletes, as far as git alone tells.
+struct Deleted {
+    kind: GroupKind,
+    /// None means every namespace.
+    namespace: Option<String>,
+    /// None means every name.
+    names: Option<Vec<String>>,
+    selector: Selector,
+}
+
+impl Deleted {
+    fn of_lookup(lookup: &Lookup) -> Self {
+        let selector = lookup.selector.as_deref().unwrap_or_default();
+        Self {
+            kind: kind_of(&lookup.api_version, &lookup.kind),
+            namespace: lookup.namespace.clone(),
+            names: lookup.name.clone().map(|name| vec![name]),
+            // What cannot be read is refused elsewhere.
+            selector: Selector::parse(selector).unwrap_or_default(),
+        }
+    }
+
+    /// None where only the cluster knows what is meant.
+    fn of_selection(selection: &Selection, spec: &MigrationSpec) -> Option<Self> {
+        let namespace = match &selection.namespace {
+            Some(namespace) => Some(constant(namespace, spec)?),
+            None => None,
+        };
+        // A name that is not known yet could be any; those that are known are enough to tell.
+        let names: Vec<String> = selection
+            .names
+            .iter()
+            .filter_map(|name| constant(name, spec))
+            .collect();
+        let selector = constant(selection.selector.as_deref().unwrap_or_default(), spec)?;
+        Some(Self {
+            kind: kind_of(&selection.api_version, &selection.kind),
+            namespace: namespace.filter(|_| !selection.all_namespaces),
+            names: (!selection.names.is_empty()).then_some(names),
+            selector: Selector::parse(&selector).ok()?,
+        })
+    }
+
+    fn has(&self, object: &DesiredObject) -> bool {
+        let key = &object.key;
+        let is_named = |names: &Vec<String>| names.contains(&key.name);
+        key.kind == self.kind
+            && (self.namespace.is_none() || self.namespace == key.namespace)
+            && self.names.as_ref().is_none_or(is_named)
+            && self.selector.matches(&object.body)
+    }
 }
 
 /// Returns the object that a step changes and the fields that it writes, where git alone tells.

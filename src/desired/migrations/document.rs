@@ -26,7 +26,13 @@ pub(in crate::desired) fn read_migration(
     {
         bind.insert("on".to_owned(), on);
     }
-    let findings = check_definition(&value, "Migration", &MIGRATION);
+    let mut findings = check_definition(&value, "Migration", &MIGRATION);
+    // The rule of its own says more.
+    if let Some(finding) = value.get("spec").and_then(rules::check_form) {
+        let at = pointer!["spec", "lifecycle"];
+        findings.retain(|it| !it.is_about(&at));
+        findings.push(finding);
+    }
     let is_readable = !findings.iter().any(Finding::is_error);
     let mut error = reader.report_all(at, findings);
     let name = value

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::desired::finding::{Finding, Pointer, nearest};
 use crate::desired::yaml::PointerPart;
-use crate::expression::{Expression, Template};
+use crate::expression::{Expression, ExpressionError, Template};
 use crate::model::Code;
-use crate::model::migration::{MigrationSpec, Step};
+use crate::model::migration::{Lookup, MigrationSpec, Step};
 
 /// What every expression may name.
 const ROOTS: &[&str] = &["objects", "desired", "params", "deploy", "hop", "run"];
@@ -58,6 +58,8 @@ pub(super) struct Names<'a> {
     steps: Option<BTreeMap<&'a str, Vec<&'a str>>>,
     /// Names of this place alone.
     own: Vec<&'a str>,
+    /// One of the lookups with its name, for an example.
+    sample: Option<(&'a str, &'a Lookup)>,
 }
 
 impl<'a> Names<'a> {
@@ -70,6 +72,11 @@ impl<'a> Names<'a> {
             params: spec.params.keys().map(String::as_str).collect(),
             steps: None,
             own: Vec::new(),
+            sample: spec
+                .lookups
+                .iter()
+                .min_by_key(|(_, lookup)| lookup.list)
+                .map(|(name, lookup)| (name.as_str(), lookup)),
         }
     }
 
@@ -102,8 +109,22 @@ impl<'a> Names<'a> {
     pub(super) fn check(&self, text: &str, pointer: &Pointer) -> Vec<Finding> {
         match Expression::compile(text) {
             Ok(expression) => self.check_names(&expression, pointer),
-            Err(error) => vec![unreadable(&error.message, text, pointer)],
+            Err(error) => vec![self.unreadable(&error, text, pointer)],
         }
+    }
+
+    /// Checks one expression that has to come to true or false.
+    pub(super) fn check_condition(&self, text: &str, pointer: &Pointer) -> Vec<Finding> {
+        let mut found = self.check(text, pointer);
+        let what = Expression::compile(text)
+            .ok()
+            .and_then(|it| it.never_true_or_false());
+        if let (Some(what), true) = (what, found.is_empty()) {
+            let message = format!("this comes to {what}, and has to come to true or false");
+            let finding = Finding::error(Code::MigrationExpression, pointer.clone(), message);
+            found.push(finding.help(comparison(text, what)));
+        }
+        found
     }
 
     /// Checks every expression in the texts of a value.
@@ -116,7 +137,7 @@ impl<'a> Names<'a> {
                         found.extend(self.check_names(expression, &pointer));
                     }
                 }
-                Err(error) => found.push(unreadable(&error.error.message, text, &pointer)),
+                Err(error) => found.push(self.unreadable(&error.error, text, &pointer)),
             }
         }
         found
@@ -124,14 +145,46 @@ impl<'a> Names<'a> {
 
     fn check_names(&self, expression: &Expression, pointer: &Pointer) -> Vec<Finding> {
         let mut found = Vec::new();
-        for path in expression.paths() {
+        for (path, at) in expression.places() {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             if let Err((message, help)) = self.judge(&path) {
                 let finding = Finding::error(Code::MigrationExpression, pointer.clone(), message);
-                found.push(finding.help(help));
+                found.push(finding.inside(Some(at)).help(help));
             }
         }
         found
+    }
+
+    fn unreadable(&self, error: &ExpressionError, text: &str, pointer: &Pointer) -> Finding {
+        let message = error.message.lines().next().unwrap_or(&error.message);
+        let finding = Finding::error(
+            Code::MigrationExpression,
+            pointer.clone(),
+            format!("this is no expression that can be used: {message}"),
+        )
+        .inside(error.offset);
+        if let Some(meant) = error.meant {
+            finding.help(format!("did you mean `{meant}`?"))
+        } else if text.contains("&&&") || text.contains("===") || text.contains(" and ") {
+            finding.help("CEL writes `&&`, `||`, `!` and `==`")
+        } else if message.contains("loops") {
+            finding.help("take one loop out: a lookup with a selector, or a step with forEach")
+        } else if message.starts_with("there is no") {
+            finding.help("docs/reference/expressions.md has every function")
+        } else {
+            finding.help(format!("for instance: {}", self.example()))
+        }
+    }
+
+    /// Returns an expression that can be used at this place.
+    fn example(&self) -> String {
+        match self.sample {
+            Some((name, lookup)) if lookup.list => format!("size(objects.{name}) > 0"),
+            Some((name, _)) => {
+                format!("objects.{name} != null && objects.{name}.metadata.name != \"\"")
+            }
+            None => "size(deploy.components) > 0".to_owned(),
+        }
     }
 
     /// Judges one path that an expression names; an error is a message and the way out.
@@ -209,14 +262,27 @@ fn declared(name: &str, of: &str, what: &str, names: &[&str]) -> Result<(), (Str
     let help = match nearest(name, names.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => match what {
-            "lookup" => format!(
-                "declare it:\nlookups:\n  {name}: {{apiVersion: v1, kind: ConfigMap, namespace: NAMESPACE, name: NAME}}"
-            ),
-            "param" => format!("declare it:\nparams:\n  {name}: VALUE"),
-            _ => format!("declare it at the step:\noutputs:\n  {name}: result.FIELD"),
+            "lookup" => declaration(name, names.is_empty()),
+            "param" if names.is_empty() => format!("declare it:\nparams:\n  {name}: VALUE"),
+            "param" => format!("declare it below `params`:\n{name}: VALUE"),
+            _ if names.is_empty() => {
+                format!("declare it at the step:\noutputs:\n  {name}: result.FIELD")
+            }
+            _ => format!("declare it below `outputs` of the step:\n{name}: result.FIELD"),
         },
     };
     Err((message, help))
+}
+
+/// Returns the lines that declare a lookup; `is_first` says that there is none yet.
+pub(super) fn declaration(name: &str, is_first: bool) -> String {
+    let lookup =
+        format!("{name}: {{apiVersion: v1, kind: ConfigMap, namespace: NAMESPACE, name: NAME}}");
+    if is_first {
+        format!("declare it:\nlookups:\n  {lookup}")
+    } else {
+        format!("declare it below `lookups`:\n{lookup}")
+    }
 }
 
 fn one_of(name: &str, of: &str, names: &[&str]) -> Result<(), (String, String)> {
@@ -227,19 +293,24 @@ fn one_of(name: &str, of: &str, names: &[&str]) -> Result<(), (String, String)> 
     Err((message, format!("it has {}", names.join(", "))))
 }
 
-fn unreadable(message: &str, text: &str, pointer: &Pointer) -> Finding {
-    let message = message.lines().next().unwrap_or(message);
-    let finding = Finding::error(
-        Code::MigrationExpression,
-        pointer.clone(),
-        format!("this is no expression that can be used: {message}"),
-    );
-    if text.contains("&&&") || text.contains("===") || text.contains(" and ") {
-        finding.help("CEL writes `&&`, `||`, `!` and `==`")
-    } else if message.contains("loops") {
-        finding.help("take one loop out: a lookup with a selector, or a step with forEach")
-    } else {
-        finding.help("for instance: objects.claim != null && objects.claim.spec.volumeName != \"\"")
+/// Returns a comparison of an expression that comes to no truth value.
+fn comparison(text: &str, what: &str) -> String {
+    /// What is longer is not repeated.
+    const SHOWN_MAX: usize = 60;
+    let text = text.trim();
+    let part = match text {
+        _ if text.contains('\n') || text.len() > SHOWN_MAX => "(…)".to_owned(),
+        _ if text.contains(['?', ':']) => format!("({text})"),
+        _ => text.to_owned(),
+    };
+    match what {
+        "a number" => format!("compare it: {part} > 0"),
+        "a text" => format!("compare it: {part} != \"\""),
+        "a list" => format!("ask for what is in it: size({part}) > 0"),
+        "an optional value" => format!("ask for it: {part}.hasValue()"),
+        "a quantity" => format!("compare it: {part} < quantity(\"1Gi\")"),
+        "a version" => format!("compare it: {part} < semver(\"1.0.0\")"),
+        _ => "compare it with `==`, `!=`, `<` or `>`".to_owned(),
     }
 }
 

@@ -81,6 +81,30 @@ impl Offers<'_> {
         }
     }
 
+    /// Returns the highest version that is offered, and in words what offers it, where all are certainly below `introducedIn`.
+    pub(super) fn all_below_beginning(
+        self,
+        components: &[ComponentName],
+        lifecycle: &Lifecycle,
+    ) -> Option<(ModuleVersion, String)> {
+        let first = ModuleVersion::parse(lifecycle.introduced_in.as_deref()?).ok()?;
+        let offers = self.of(components).ok()?;
+        let is_below = |offer: &Offer| offer.version.partial_cmp(&first) == Some(Ordering::Less);
+        if !offers.iter().all(is_below) {
+            return None;
+        }
+        offers
+            .into_iter()
+            .next_back()
+            .map(|it| (it.version, it.what))
+    }
+
+    /// Returns the lowest version that is offered.
+    fn lowest(self, components: &[ComponentName]) -> Option<ModuleVersion> {
+        let offers = self.of(components).ok()?;
+        offers.into_iter().next().map(|it| it.version)
+    }
+
     /// Returns every version that is offered for these components; an error is what has no version.
     fn of(self, components: &[ComponentName]) -> Result<Vec<Offer>, String> {
         let mut offers = Vec::new();
@@ -141,6 +165,16 @@ impl Desired {
             catalog: &self.catalog,
         }
         .judge(&migration.components, &migration.spec.lifecycle)
+    }
+
+    /// Returns the lowest version that this revision offers of what a migration belongs to.
+    pub fn lowest_offer(&self, migration: &Migration) -> Option<ModuleVersion> {
+        Offers {
+            settings: &self.settings,
+            components: &self.components,
+            catalog: &self.catalog,
+        }
+        .lowest(&migration.components)
     }
 }
 

@@ -37,22 +37,32 @@ pub(super) fn check_lookup(lookup: &Lookup, at: &Pointer) -> Vec<Finding> {
             .at_key()
             .help("for one object remove `list`; for a list remove `name`"),
         ),
+        (None, false) if lookup.selector.is_some() || lookup.limit.is_some() => found.push(
+            error(format!(
+                "lookup `{name}` does not say that it is a list, and `selector` and `limit` are for lists"
+            ))
+            .at_key()
+            .help("list: true"),
+        ),
         (None, false) => found.push(
             error(format!(
                 "lookup `{name}` says neither which object nor that it is a list"
             ))
             .at_key()
-            .help("name: NAME\nor\nlist: true"),
+            .help("name: NAME   # of the one object; for several of them: list: true"),
         ),
         _ => {}
     }
-    if !lookup.list && (lookup.selector.is_some() || lookup.limit.is_some()) {
+    if !lookup.list
+        && lookup.name.is_some()
+        && (lookup.selector.is_some() || lookup.limit.is_some())
+    {
         found.push(
             error(format!(
-                "lookup `{name}` is no list: `selector` and `limit` are for lists"
+                "lookup `{name}` has a name, and `selector` and `limit` are for lists"
             ))
             .at_key()
-            .help("list: true"),
+            .help("remove them; or for a list write `list: true` in place of `name`"),
         );
     }
     if lookup
@@ -126,9 +136,17 @@ pub(super) fn check_scope(
     }
 }
 
+/// Returns whether a lookup says which form it has. One that does not is told of once, and not again wherever it is used.
+pub(super) fn is_clear(lookup: &Lookup) -> bool {
+    let is_for_lists = lookup.selector.is_some() || lookup.limit.is_some();
+    lookup.name.is_some() != lookup.list && (lookup.list || !is_for_lists)
+}
+
 /// Returns whether a value has the form of what a lookup finds.
 pub(super) fn has_form_of(lookup: &Lookup, value: &Value) -> bool {
-    if lookup.list {
+    if !is_clear(lookup) {
+        true
+    } else if lookup.list {
         value
             .as_array()
             .is_some_and(|objects| objects.iter().all(Value::is_object))

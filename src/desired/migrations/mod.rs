@@ -10,6 +10,7 @@
 
 mod assemble;
 mod bind;
+mod builtins;
 mod contest;
 mod document;
 mod expressions;
@@ -19,6 +20,7 @@ mod lifecycle;
 mod lookups;
 mod order;
 mod outside;
+mod places;
 mod retire;
 mod rules;
 mod schema;
@@ -31,6 +33,7 @@ mod texts;
 mod tests;
 
 pub use lifecycle::LifecycleState;
+pub use places::place_in;
 pub use retire::{RetireError, retire};
 
 pub(super) use assemble::assemble;

@@ -39,13 +39,15 @@ impl StepRules<'_> {
         match self.constant(&job.image) {
             Some(image) if has_digest(&image) => {}
             Some(image) => {
-                let message =
-                    format!("`{image}` has no digest: another program could run tomorrow");
-                let name = image.split('@').next().unwrap_or(&image).to_owned();
-                found.push(
-                    self.wrong(&["job", "image"], &message)
-                        .help(format!("image: {name}@sha256:DIGEST")),
-                );
+                let (name, given) = image.split_once('@').unwrap_or((&image, ""));
+                let message = if given.is_empty() {
+                    format!("`{image}` has no digest: another program could run tomorrow")
+                } else {
+                    format!("`{given}` is no digest: it is sha256: with 64 hexadecimal digits")
+                };
+                found.push(self.wrong(&["job", "image"], &message).help(format!(
+                    "image: {name}@sha256:DIGEST\nDIGEST is what this prints: docker buildx imagetools inspect {name}"
+                )));
             }
             None => found.push(
                 self.wrong(&["job", "image"], "the image must be known from git alone")

@@ -34,12 +34,20 @@ const FIELDS: &[&[&str]] = &[
 ];
 
 /// Returns the text of a file with one Migration without its steps and what belongs to them. Every other line stays as it is,
-/// comments too; a comment right above a field goes with it.
+/// comments too; a comment right above a field goes with it. With `remove_in` it also goes in that version from now on.
 ///
 /// # Errors
 ///
 /// When the file is not one Migration in block style, or is retired already.
-pub fn retire(text: &str) -> Result<String, RetireError> {
+pub fn retire(text: &str, remove_in: Option<&str>) -> Result<String, RetireError> {
+    let moved;
+    let text = match remove_in {
+        Some(version) => {
+            moved = move_end(text, version)?;
+            moved.as_str()
+        }
+        None => text,
+    };
     let before = only_migration(text).ok_or(RetireError::NotOne)?;
     if before.pointer("/spec/steps").is_none_or(Value::is_null) {
         return Err(RetireError::Already);
@@ -72,6 +80,34 @@ pub fn retire(text: &str) -> Result<String, RetireError> {
             field: "spec".to_owned(),
         })
     }
+}
+
+/// Writes another version where `removeIn` has one.
+fn move_end(text: &str, version: &str) -> Result<String, RetireError> {
+    let mut expected = only_migration(text).ok_or(RetireError::NotOne)?;
+    let interwoven = || RetireError::Interwoven {
+        field: "spec.lifecycle.removeIn".to_owned(),
+    };
+    let end = expected
+        .pointer_mut("/spec/lifecycle/removeIn")
+        .ok_or_else(interwoven)?;
+    let old = end.as_str().ok_or_else(interwoven)?.to_owned();
+    *end = version.into();
+    let pointer = ["spec", "lifecycle", "removeIn"].map(PointerPart::from);
+    let (line, column) =
+        locate(text.as_bytes(), 0, &pointer, Part::Value).ok_or_else(interwoven)?;
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+    let line = lines.get_mut(line as usize - 1).ok_or_else(interwoven)?;
+    let start = line
+        .char_indices()
+        .nth(column as usize - 1)
+        .map_or(line.len(), |(at, _)| at);
+    let at = start + line[start..].find(&old).ok_or_else(interwoven)?;
+    line.replace_range(at..at + old.len(), version);
+    let after = lines.concat();
+    (only_migration(&after).as_ref() == Some(&expected))
+        .then_some(after)
+        .ok_or_else(interwoven)
 }
 
 fn only_migration(text: &str) -> Option<Value> {
@@ -157,7 +193,7 @@ spec:
             "{data: {text: |-\n        # no comment\n        }}",
             "\n        data:\n          text: |-\n            # no comment",
         );
-        let retired = retire(&migration).unwrap();
+        let retired = retire(&migration, None).unwrap();
         assert_eq!(
             retired,
             "\
@@ -178,19 +214,35 @@ spec:
 # The end.
 "
         );
-        assert_eq!(retire(&retired), Err(RetireError::Already));
+        assert_eq!(retire(&retired, None), Err(RetireError::Already));
+    }
+
+    #[test]
+    fn one_that_goes_early_says_when() {
+        let body = "{data: {text: |-\n        # no comment\n        }}";
+        let migration = MIGRATION.replace(body, "{}");
+        let retired = retire(&migration, Some("1.7.0")).unwrap();
+        assert!(
+            retired.contains("  lifecycle: {introducedIn: 1.0.0, removeIn: 1.7.0}\n"),
+            "{retired}"
+        );
+        assert!(!retired.contains("steps:"), "{retired}");
+        let never = migration.replace("introducedIn: 1.0.0, removeIn: 2.0.0", "never: it stays");
+        let field = "spec.lifecycle.removeIn".to_owned();
+        let refused = RetireError::Interwoven { field };
+        assert_eq!(retire(&never, Some("1.7.0")), Err(refused));
     }
 
     #[test]
     fn what_is_written_in_one_line_is_left_alone() {
         let text = "apiVersion: fairway.dev/v1alpha1\nkind: Migration\nspec: {owner: a, steps: [{id: a}]}\n";
         let field = "spec.steps".to_owned();
-        assert_eq!(retire(text), Err(RetireError::Interwoven { field }));
+        assert_eq!(retire(text, None), Err(RetireError::Interwoven { field }));
     }
 
     #[test]
     fn a_file_with_two_documents_is_refused() {
         let text = "kind: Migration\nspec: {steps: []}\n---\nkind: Migration\n";
-        assert_eq!(retire(text), Err(RetireError::NotOne));
+        assert_eq!(retire(text, None), Err(RetireError::NotOne));
     }
 }

@@ -5,15 +5,30 @@ use serde_json::Value;
 use super::expressions::Names;
 use super::lookups::check_lookup;
 use super::steps::is_zero;
+use crate::desired::custom::what;
 use crate::desired::finding::{Finding, Pointer, pointer};
 use crate::model::limits;
 use crate::model::migration::{Binding, Lifecycle, MigrationSpec, Policy, Retry, Scope};
 use crate::model::{Code, ModuleVersion};
 
 /// The lines of a lifecycle.
-const LIFECYCLE_LINES: &str = "lifecycle:\n  introducedIn: 1.2.0   # the first version that needs it\n  removeIn: 1.5.0       # the first version that nobody reaches without it\nor, for what must stay:\nlifecycle:\n  never: WHY";
+const LIFECYCLE_LINES: &str = "lifecycle:\n  introducedIn: 1.2.0   # the first version that needs it\n  removeIn: 1.5.0       # the first version that nobody reaches without it\n  # or, in place of both, for what must stay for ever: never: WHY";
 
-/// Checks what can be said before the definition is read: a lifecycle that is not there.
+/// Checks what can be said before the definition is read: that a lifecycle is a mapping.
+pub(super) fn check_form(spec: &Value) -> Option<Finding> {
+    let lifecycle = spec.get("lifecycle")?;
+    if lifecycle.is_null() || lifecycle.is_object() {
+        return None;
+    }
+    let message = format!(
+        "this is {}, and should say from when to when the migration is needed",
+        what(lifecycle)
+    );
+    let at = pointer!["spec", "lifecycle"];
+    Some(Finding::error(Code::MigrationLifecycle, at, message).help(LIFECYCLE_LINES))
+}
+
+/// Checks what can be said before the definition is read: that there is a lifecycle.
 pub(super) fn check_presence(spec: &Value) -> Option<Finding> {
     if spec.get("lifecycle").is_some_and(|it| !it.is_null()) {
         return None;
@@ -71,11 +86,16 @@ fn check_lifecycle(lifecycle: &Lifecycle) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     match (&lifecycle.remove_in, &lifecycle.never) {
-        (None, None) => found.push(
-            wrong("", "this migration does not say when it goes".to_owned())
-                .at_key()
-                .help(LIFECYCLE_LINES),
-        ),
+        (None, None) => {
+            let finding = wrong("", "this migration does not say when it goes".to_owned()).at_key();
+            found.push(finding.help(match &lifecycle.introduced_in {
+                Some(first) => format!(
+                    "removeIn: {}   # the first version that nobody reaches without it; for what must stay: never: WHY",
+                    later(first)
+                ),
+                None => LIFECYCLE_LINES.to_owned(),
+            }));
+        }
         (Some(_), Some(_)) => found.push(
             wrong(
                 "never",
@@ -90,7 +110,13 @@ fn check_lifecycle(lifecycle: &Lifecycle) -> Vec<Finding> {
                 "`removeIn` without `introducedIn`: nobody knows which versions need it".to_owned(),
             )
             .at_key()
-            .help("introducedIn: 1.2.0"),
+            .help(format!(
+                "introducedIn: {}",
+                lifecycle
+                    .remove_in
+                    .as_deref()
+                    .map_or_else(String::new, earlier)
+            )),
         ),
         _ => {}
     }
@@ -103,9 +129,27 @@ fn check_lifecycle(lifecycle: &Lifecycle) -> Vec<Finding> {
         .is_none_or(std::cmp::Ordering::is_ge)
     {
         let message = format!("it would go in {last}, and comes in {first} only");
-        found.push(wrong("removeIn", message).help("removeIn is above introducedIn"));
+        found.push(wrong("removeIn", message).help(format!(
+            "removeIn: {}   # above introducedIn",
+            later(&first.to_string())
+        )));
     }
     found
+}
+
+/// Returns a version that a migration of another one could go in.
+fn later(version: &str) -> String {
+    let core = ModuleVersion::parse(version).map_or((1, 2, 0), |it| it.core());
+    format!("{}.{}.0", core.0, core.1.saturating_add(3))
+}
+
+/// Returns a version that a migration which goes in another one could come in.
+fn earlier(version: &str) -> String {
+    match ModuleVersion::parse(version).map_or((1, 5, 0), |it| it.core()) {
+        (major, minor @ 1.., _) => format!("{major}.{}.0", minor.saturating_sub(3)),
+        (major @ 1.., ..) => format!("{}.0.0", major - 1),
+        _ => "0.0.0".to_owned(),
+    }
 }
 
 fn check_binding(bind: &Binding) -> Vec<Finding> {
@@ -140,14 +184,14 @@ fn check_binding(bind: &Binding) -> Vec<Finding> {
 fn check_guard(spec: &MigrationSpec) -> Vec<Finding> {
     let names = Names::of_guard(spec);
     let guard = &spec.guard;
-    let mut found = names.check(&guard.needed, &pointer!["spec", "guard", "needed"]);
+    let mut found = names.check_condition(&guard.needed, &pointer!["spec", "guard", "needed"]);
     for (index, requirement) in guard.requires.iter().enumerate() {
         let at = pointer!["spec", "guard", "requires", index, "cel"];
-        found.extend(names.check(&requirement.cel, &at));
+        found.extend(names.check_condition(&requirement.cel, &at));
     }
     if let Some(done) = &guard.done_when {
         let names = names.after_steps(spec.steps.iter());
-        found.extend(names.check(done, &pointer!["spec", "guard", "doneWhen"]));
+        found.extend(names.check_condition(done, &pointer!["spec", "guard", "doneWhen"]));
     }
     found
 }

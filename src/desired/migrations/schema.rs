@@ -4,7 +4,7 @@
 //! or what a schema cannot say, is in the other files of this folder.
 
 use super::step_schema::STEP;
-use super::texts::{ACTION, EXPRESSION, MEMBER, NAME, SPAN, STEP_ID};
+use super::texts::{ACTION, EXPRESSION, MEMBER, NAME, SELECTOR, SPAN, STEP_ID};
 use crate::desired::schema::{ANY_TEXT, Field, SOME_TEXT, Schema, TextRule, optional, required};
 use crate::desired::texts::{COMPONENT, SEMANTIC_VERSION};
 
@@ -152,7 +152,7 @@ pub(super) const LOOKUPS: Schema = Schema::Map(
         optional!("list", Schema::Boolean, "whether this is a list"),
         optional!(
             "selector",
-            Schema::Text(&SOME_TEXT),
+            Schema::Text(&SELECTOR),
             "labels that select the objects of a list, as kubectl writes them"
         ),
         optional!(

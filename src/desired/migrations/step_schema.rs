@@ -1,7 +1,7 @@
 //! The schema of one step: what every step may have, and one field for each kind of step.
 
 use super::schema::{LOOKUPS, RETRY};
-use super::texts::{EXPRESSION, IDENTIFIER, MEMBER, METHOD, SPAN, STEP_ID};
+use super::texts::{EXPRESSION, IDENTIFIER, MEMBER, METHOD, SELECTOR, SPAN, STEP_ID};
 use crate::desired::schema::{ANY_TEXT, Field, SOME_TEXT, Schema, optional, required};
 
 /// One step. That it has exactly one of the kinds is a rule of its own.
@@ -158,7 +158,7 @@ const DELETE: &[Field] = &[
             ),
             optional!(
                 "selector",
-                Schema::Text(&SOME_TEXT),
+                Schema::Text(&SELECTOR),
                 "labels, as kubectl writes them"
             ),
         ]),

@@ -8,7 +8,7 @@ use super::expressions::Names;
 use super::lookups::check_lookup;
 use crate::desired::finding::{Finding, Pointer, pointer};
 use crate::desired::settings::list;
-use crate::expression::{Bindings, Template};
+use crate::expression::{Bindings, Expression, Template};
 use crate::model::limits;
 use crate::model::migration::{
     CompiledStep, MigrationSpec, Span, Step, StepAction, check_compiled,
@@ -117,7 +117,8 @@ impl StepRules<'_> {
                 }
             }
             StepAction::Compiled(compiled) => found.extend(self.check_compiled(compiled)),
-            StepAction::Wait(_) | StepAction::Builtin(_) => {}
+            StepAction::Builtin(builtin) => found.extend(self.check_builtin(builtin)),
+            StepAction::Wait(_) => {}
         }
         if kind != "wait"
             && let Some(action) = raw.get(kind)
@@ -163,7 +164,7 @@ impl StepRules<'_> {
             }
         }
         if let Some(when) = &self.step.when {
-            found.extend(self.names.check(when, &self.at(&["when"])));
+            found.extend(self.names.check_condition(when, &self.at(&["when"])));
         }
         if let StepAction::Wait(wait) = &self.step.action {
             for (name, lookup) in &wait.lookups {
@@ -172,17 +173,43 @@ impl StepRules<'_> {
                 found.extend(check_lookup(lookup, &at));
             }
             let names = self.names.clone().with_objects(wait.lookups.keys());
-            found.extend(names.check(&wait.until, &self.at(&["wait", "until"])));
+            found.extend(names.check_condition(&wait.until, &self.at(&["wait", "until"])));
             if let Some(text) = &wait.fail_when {
-                found.extend(names.check(text, &self.at(&["wait", "failWhen"])));
+                found.extend(names.check_condition(text, &self.at(&["wait", "failWhen"])));
             }
         }
         for (name, text) in &self.step.outputs {
-            let mut at = self.at(&["outputs"]);
-            at.push(name.as_str().into());
-            found.extend(self.names.clone().with("result").check(text, &at));
+            let at = self.at(&["outputs", name]);
+            let mut wrong = self.names.clone().with("result").check(text, &at);
+            if wrong.is_empty() {
+                wrong.extend(self.check_result(text, at));
+            }
+            found.append(&mut wrong);
         }
         found
+    }
+
+    /// Refuses `result` in the outputs of a step that comes to nothing but its effect.
+    fn check_result(&self, text: &str, at: Pointer) -> Option<Finding> {
+        let kind = self.step.action.kind();
+        if !matches!(kind, "patch" | "apply" | "delete" | "wait") {
+            return None;
+        }
+        let places = Expression::compile(text).ok()?.places();
+        let (_, offset) = places
+            .into_iter()
+            .find(|(path, _)| path.first().is_some_and(|root| root == "result"))?;
+        let message = format!("`result` is null: {kind} comes to nothing but its effect");
+        let help = match self.spec.lookups.keys().next() {
+            Some(name) => {
+                format!("`objects` are as they were before the step; for instance: objects.{name}")
+            }
+            None => {
+                "remove it; job, http, builtin, compiled and rewrite have a `result`".to_owned()
+            }
+        };
+        let finding = Finding::error(Code::MigrationExpression, at, message);
+        Some(finding.inside(Some(offset)).help(help))
     }
 
     /// Returns what a text comes to where only params are needed for it.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::lookups::{check_scope, check_selector};
+use super::expressions::declaration;
+use super::lookups::{check_scope, check_selector, is_clear};
 use super::steps::{StepRules, group_of};
 use crate::desired::finding::{Finding, nearest};
 use crate::model::Code;
@@ -156,7 +157,7 @@ impl StepRules<'_> {
             Finding::error(Code::MigrationLookup, self.at(&[kind, "ref"]), message)
         };
         match self.spec.lookups.get(name) {
-            Some(lookup) if lookup.list && !takes_lists => {
+            Some(lookup) if lookup.list && is_clear(lookup) && !takes_lists => {
                 let message = format!("`{name}` is a list, and a {kind} changes one object");
                 let help = format!("forEach: {{as: one, in: objects.{name}}}\n{kind}:\n  ref: one");
                 vec![finding(message).help(help)]
@@ -166,9 +167,7 @@ impl StepRules<'_> {
                 let names = self.spec.lookups.keys().map(String::as_str).chain(each);
                 let help = match nearest(name, names) {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!(
-                        "declare it:\nlookups:\n  {name}: {{apiVersion: v1, kind: ConfigMap, namespace: NAMESPACE, name: NAME}}"
-                    ),
+                    None => declaration(name, self.spec.lookups.is_empty()),
                 };
                 vec![finding(format!("there is no lookup `{name}`")).help(help)]
             }

@@ -50,6 +50,15 @@ pub(super) static EXPRESSION: TextRule = TextRule {
     help: "CEL: `objects.claim != null`",
 };
 
+/// Labels that select objects, as kubectl writes them. That they can be read is a rule of its own, since they may hold expressions.
+pub(super) static SELECTOR: TextRule = TextRule {
+    what: "labels that select, as a text",
+    pattern: "",
+    accepts: |_| true,
+    length: (1, usize::MAX),
+    help: "as kubectl writes it: `app=web,tier!=db,env in (a,b)`",
+};
+
 /// A length of time down to milliseconds.
 pub(super) static SPAN: TextRule = TextRule {
     what: "a length of time",

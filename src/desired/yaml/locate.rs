@@ -2,6 +2,7 @@
 
 use granit_parser::{Event, Parser, Span, StrInput};
 
+use super::inside::advance;
 use super::parse::text_of;
 use super::split::{Segment, segments};
 
@@ -47,18 +48,35 @@ pub fn locate(
 ) -> Option<(u32, u32)> {
     let segment = segments(text_of(bytes).ok()?).nth(document)?;
     let mut replay = Replay::new(&segment);
-    let mut found = replay.root()?;
-    for (number, part) in pointer.iter().enumerate() {
-        let Some(entry) = replay.enter(part) else {
-            break;
-        };
-        let is_last = number + 1 == pointer.len();
-        found = match (is_last, what) {
-            (true, Part::Key) => entry.key,
-            _ => entry.value,
-        };
-    }
-    Some(found)
+    replay.follow(pointer, what).map(|(found, _)| found)
+}
+
+/// Returns the line and column, both from one, of what stands so many bytes behind the start of a text in a document of a file.
+///
+/// None when the pointer leads to no text, or the text does not stand there as it is meant (it comes from an alias).
+pub fn locate_inside(
+    bytes: &[u8],
+    document: usize,
+    pointer: &[PointerPart],
+    offset: usize,
+) -> Option<(u32, u32)> {
+    let segment = segments(text_of(bytes).ok()?).nth(document)?;
+    let mut replay = Replay::new(&segment);
+    let ((line, column), is_there) = replay.follow(pointer, Part::Value)?;
+    let Some(Event::Scalar(text, style, ..)) = &replay.current else {
+        return None;
+    };
+    let skipped = usize::try_from(line - segment.lines_before).ok()? - 1;
+    let from_line: usize = segment
+        .text
+        .split_inclusive('\n')
+        .take(skipped)
+        .map(str::len)
+        .sum();
+    let rest = &segment.text[from_line..];
+    let (from_column, _) = rest.char_indices().nth(usize::try_from(column).ok()? - 1)?;
+    let source = &rest[from_column..];
+    advance(source, (line, column), (text, *style), offset).filter(|_| is_there)
 }
 
 /// Returns where the content of a document starts.
@@ -101,6 +119,22 @@ impl<'a> Replay<'a> {
                 return Some(self.place(&span));
             }
         }
+    }
+
+    /// Follows a pointer as far as it leads; the second value says whether that is all the way.
+    fn follow(&mut self, pointer: &[PointerPart], what: Part) -> Option<((u32, u32), bool)> {
+        let mut found = self.root()?;
+        for (number, part) in pointer.iter().enumerate() {
+            let Some(entry) = self.enter(part) else {
+                return Some((found, false));
+            };
+            let is_last = number + 1 == pointer.len();
+            found = match (is_last, what) {
+                (true, Part::Key) => entry.key,
+                _ => entry.value,
+            };
+        }
+        Some((found, true))
     }
 
     /// Moves from the current node to one of its entries; none when there is no such entry.

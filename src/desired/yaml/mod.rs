@@ -10,6 +10,7 @@
 //! Values carry no positions. A finding that is made later names its place by document and pointer, and [`locate()`] finds
 //! the line and column by replaying the parser's events, which only a file with a finding has to pay for.
 
+mod inside;
 mod locate;
 mod parse;
 mod problem;
@@ -18,6 +19,6 @@ mod split;
 mod tests;
 mod value;
 
-pub use locate::{Part, PointerPart, locate};
+pub use locate::{Part, PointerPart, locate, locate_inside};
 pub use parse::{Document, ParsedFile, parse};
 pub use problem::Problem;

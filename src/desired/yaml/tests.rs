@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Part, PointerPart, Problem, locate, parse};
+use super::{Part, PointerPart, Problem, locate, locate_inside, parse};
 use crate::model::Code;
 use crate::model::limits::DEPTH_MAX;
 
@@ -327,6 +327,45 @@ fn places_are_found(
     );
 }
 
+/// Each text means `first && second`; what is looked for is `second`, and the end.
+#[rstest]
+#[case::plain("a: first && second", (1, 13), (1, 19))]
+#[case::plain_over_lines("a:\n  first &&\n    second # why", (3, 5), (3, 11))]
+#[case::double("a: \"first && second\"", (1, 14), (1, 20))]
+#[case::double_with_escapes("a: \"f\\x69rst\\t&& \\\n  second\"", (2, 3), (2, 9))]
+#[case::single("a: 'first &&\n\n  second'", (3, 3), (3, 9))]
+#[case::folded("a: >-\n  first &&\n  second\nb: 1", (3, 3), (3, 9))]
+#[case::folded_further_in("a: >\n\n    first\n      &&\n\n    second\n", (6, 5), (6, 11))]
+#[case::literal("a: |2- # why\n   first &&\n\n  second", (4, 3), (4, 9))]
+#[case::second_document("b: 1\n---\na: |\n  first && second", (4, 12), (4, 18))]
+fn parts_of_a_text_are_found_where_they_stand(
+    #[case] text: &str,
+    #[case] second: (u32, u32),
+    #[case] end: (u32, u32),
+) {
+    let document = usize::from(text.contains("---"));
+    let parsed = parse(text.as_bytes()).documents;
+    let value = parsed[document].value["a"].as_str().unwrap();
+    let find = |offset| locate_inside(text.as_bytes(), document, &["a".into()], offset);
+    let offset = value.find("second").unwrap();
+    assert_eq!(find(offset), Some(second), "{value:?}");
+    assert_eq!(find(offset + 6), Some(end), "{value:?}");
+    assert_eq!(find(value.len() + 1), None);
+}
+
+#[test]
+fn quotes_in_quotes_are_one_sign_each() {
+    let find = |text: &str, offset| locate_inside(text.as_bytes(), 0, &["a".into()], offset);
+    assert_eq!(find("a: 'x == ''y'' && z'", 12), Some((1, 19)));
+    assert_eq!(find("a: \"x == \\\"y\\\" && z\"", 12), Some((1, 19)));
+    assert_eq!(
+        find("b: &b x && z\na: *b", 5),
+        None,
+        "an alias stands elsewhere"
+    );
+    assert_eq!(find("a: [x]", 0), None, "no text");
+}
+
 #[test]
 fn a_document_that_is_not_there_has_no_place() {
     assert_eq!(locate(PLACES.as_bytes(), 2, &[], Part::Value), None);
@@ -345,6 +384,9 @@ proptest::proptest! {
     fn no_text_of_yaml_signs_makes_it_panic(text in "[-:{}\\[\\],&*!|>'\"%@` \n\tab01#?<.~]{0,120}") {
         let file = parse(text.as_bytes());
         locate(text.as_bytes(), 0, &["a".into(), 0.into()], Part::Value);
+        for offset in 0..9 {
+            locate_inside(text.as_bytes(), 0, &["a".into()], offset);
+        }
         for found in file.problems {
             proptest::prop_assert!(found.line >= 1 && found.column >= 1);
             proptest::prop_assert!(found.line as usize <= text.lines().count() + 1);

@@ -90,6 +90,9 @@ proptest! {
         if let Ok(expression) = Expression::compile(&text) {
             let result = expression.evaluate(&bindings);
             prop_assert_eq!(&result, &expression.evaluate(&bindings));
+            if let (Some(what), Ok(value)) = (expression.never_true_or_false(), &result) {
+                prop_assert!(!value.is_boolean(), "{} said {}", text, what);
+            }
             if let Err(error) = result {
                 prop_assert!(!error.message.contains('\n'));
             }

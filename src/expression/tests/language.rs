@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{bindings, evaluate};
-use crate::expression::{Expression, Template, evidence};
+use crate::expression::{Bindings, Expression, Template, evidence};
 
 #[rstest]
 #[case("objects.gone == null")]
@@ -57,6 +57,53 @@ fn it_is_true(#[case] text: &str) {
 }
 
 /// Whatever is missing or mixed is unknown, and never false.
+#[rstest]
+#[case("size(objects.pods)", Some("a number"))]
+#[case("objects.a.size() - 1", Some("a number"))]
+#[case("'a' + objects.a", Some("a text"))]
+#[case("objects.a + objects.b", Some("a sum"))]
+#[case("[objects.a]", Some("a list"))]
+#[case("objects.pods.filter(p, p.ready)", Some("a list"))]
+#[case("{'a': true}", Some("an object"))]
+#[case("null", Some("null"))]
+#[case("quantity('1Gi')", Some("a quantity"))]
+#[case("objects.a ? 1 : 2", Some("a number"))]
+#[case("objects.a ? 1 : 'b'", Some("one of two values"))]
+#[case("objects.a ? 1 : objects.b", None)]
+#[case("objects.a.?b.orValue(1)", None)]
+#[case("objects.pods.map(p, p.ready).min()", None)]
+#[case("objects.a", None)]
+#[case("params.size", None)]
+#[case("objects.a && 1", None)]
+#[case("size(objects.pods) > 0", None)]
+fn what_can_never_be_true_or_false_is_known_by_its_form(
+    #[case] text: &str,
+    #[case] what: Option<&str>,
+) {
+    let expression = Expression::compile(text).unwrap();
+    assert_eq!(expression.never_true_or_false(), what, "{text}");
+}
+
+#[test]
+fn paths_know_where_they_begin() {
+    let expression =
+        Expression::compile("size(a.b) > 0 && has(c.d[0].e) && a.b.all(x, x.y)").unwrap();
+    let places = expression.places();
+    let found: Vec<_> = places
+        .iter()
+        .map(|(path, at)| (path.join("."), *at))
+        .collect();
+    assert_eq!(found, [("a.b".to_owned(), 5), ("c.d".to_owned(), 21)]);
+    let template = Template::compile(&json!("é ${ a.b } ${c}")).unwrap();
+    let places: Vec<_> = template
+        .expressions()
+        .iter()
+        .flat_map(|it| it.places())
+        .collect();
+    assert_eq!(places[0].1, 6);
+    assert_eq!(places[1].1, 14);
+}
+
 #[rstest]
 #[case(
     "objects.gone.spec.enabled",
@@ -208,6 +255,56 @@ fn evidence_has_the_values_of_paths() {
         serde_json::to_value(evidence.values).unwrap(),
         json!({"objects.claim.spec.resources.requests.storage": "30Mi", "params.size": "30Gi"})
     );
+}
+
+/// Forty objects of 200 bytes; the last is the only one that is not ready.
+fn crowd() -> Bindings {
+    let pods: Vec<Value> = (0..40)
+        .map(|number| {
+            json!({
+                "metadata": {"name": format!("web-{number}"), "namespace": "shop"},
+                "spec": {"noise": "x".repeat(200)},
+                "status": {"ready": number != 39, "node": {"zone": "a"}},
+            })
+        })
+        .collect();
+    let mut bindings = Bindings::default();
+    bindings.set("objects", json!({"pods": pods, "few": [1, 2]}));
+    bindings
+}
+
+#[rstest]
+#[case("objects.pods.all(p, p.status.ready)", true)]
+#[case("objects.pods.exists(p, !p.status.ready)", true)]
+#[case("objects.pods.filter(p, p.status.ready == false).size() > 1", true)]
+#[case(
+    "objects.few.size() > 3 || objects.pods.exists_one(p, p.metadata.name == 'web-39')",
+    true
+)]
+#[case("objects.pods.all(p, p.status.ready == true || p.gone)", true)]
+#[case("objects.pods.size() > 50", false)]
+fn of_a_long_list_those_that_decided_come_first(#[case] text: &str, #[case] is_decided: bool) {
+    let bindings = crowd();
+    let expression = Expression::compile(text).unwrap();
+    let result = expression.evaluate(&bindings);
+    let evidence = evidence("needed", &expression, &bindings, &result);
+    let size = serde_json::to_vec(&evidence).unwrap().len();
+    assert!(size <= crate::model::limits::EVIDENCE_SIZE_MAX, "{size}");
+    let line = evidence.values["objects.pods"].as_str().unwrap();
+    let keys = evidence.values.keys();
+    let parts = keys.filter(|key| key.starts_with("objects.pods[")).count();
+    let omitted = format!("; {} are left out here", 40 - parts);
+    assert_eq!(line.contains("left out"), parts < 40, "{line}");
+    assert!(parts == 40 || line.ends_with(&omitted), "{line}");
+    assert!(line.starts_with("a list of 40"), "{line}");
+    assert_eq!(line.contains(", of which 1 decided"), is_decided, "{line}");
+    if is_decided {
+        let culprit = &evidence.values["objects.pods[39]"];
+        assert_eq!(culprit["metadata.name"], "web-39");
+        assert!(culprit.get("spec").is_none(), "{culprit}");
+    }
+    let is_named = text.contains("few");
+    assert_eq!(evidence.values.contains_key("objects.few"), is_named);
 }
 
 #[test]

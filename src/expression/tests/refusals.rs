@@ -3,6 +3,24 @@ use rstest::rstest;
 use crate::expression::Expression;
 
 #[rstest]
+#[case("hass(a.b)", Some("has"))]
+#[case("siz(a)", Some("size"))]
+#[case("a.exist(x, x.b)", Some("exists"))]
+#[case("a.startwith('b')", Some("startsWith"))]
+#[case("contains('a', 'b')", None)]
+#[case("telephone(a)", None)]
+fn a_function_that_does_not_exist_has_one_that_was_meant(
+    #[case] text: &str,
+    #[case] meant: Option<&str>,
+) {
+    assert_eq!(
+        Expression::compile(text).unwrap_err().meant,
+        meant,
+        "{text}"
+    );
+}
+
+#[rstest]
 #[case("", 0, "expected a value, found the end")]
 #[case("a.b.", 4, "expected the name of a field, found the end")]
 #[case("a &&", 4, "expected a value, found the end")]

@@ -128,6 +128,9 @@ words! {
         Unreachable,
         /// The kubeconfig Secret of the runtime is missing, ambiguous, or holds what is not allowed. The message says what to change.
         AccessRefused,
+        /// The ServiceAccount that `spec.serviceAccountName` names is not there, or the agent may not act as it; the message has the
+        /// command. Nothing is read, applied or deleted for the source meanwhile; what was applied stays.
+        AccountRefused,
         /// The kubeconfig leads to another cluster than before. Nothing is written there until somebody adopts it.
         IdentityChanged,
         /// Another manager keeps writing what the agent syncs. The agent has stopped; the message names the manager.
@@ -172,6 +175,8 @@ words! {
         RunCancelled,
         /// What a run had changed was taken back; the event says what was left, since somebody has changed it.
         RunUndone,
+        /// A person has decided that what could not be taken back stays as it is; the event says which steps.
+        RunUndoGivenUp,
     }
 }
 

@@ -9,6 +9,7 @@ mod decision;
 mod release_source;
 mod run;
 mod run_verbs;
+mod source_account;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use run::{
     Evidence, Resolution, Run, RunCommand, RunPhase, RunSpec, RunStatus, RunVerb, StepRecord,
     StepState, TimelineEntry,
 };
+pub use run_verbs::UNDO_GIVEN_UP;
 pub use target::{
     ApprovalRecord, Claim, CommittedRecord, CreatedJob, DeployRecord, HOME, LeftOut, OnceRunRecord,
     PendingPrune, Target, TargetFields, TargetStatus, target_name,

@@ -155,6 +155,19 @@ pub struct ReleaseSourceSpec {
     /// What becomes of the catalogs of runtime clusters.
     #[serde(default)]
     pub runtimes: RuntimesSpec,
+    /// The ServiceAccount, in the namespace of this object, as which everything that the repository says is read and done on this
+    /// cluster, migrations included. Without it, that is the agent's own.
+    #[serde(
+        default,
+        deserialize_with = "super::source_account::said",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(
+        with = "String",
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub service_account_name: Option<String>,
 }
 
 impl ReleaseSourceSpec {

@@ -471,6 +471,8 @@ pub enum Resolution {
     Again,
     /// Give the run up.
     Fail,
+    /// Leave what is not taken back as it is: the undo ends.
+    Keep,
 }
 
 /// What a guard decided, for a status or a message.

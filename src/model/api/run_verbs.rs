@@ -2,22 +2,64 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::run::{Resolution, Run, RunCommand, RunPhase, RunVerb};
+use super::run::{Resolution, Run, RunCommand, RunPhase, RunStatus, RunVerb};
 use crate::model::names::ANNOTATION_COMMAND;
 
-impl RunPhase {
-    /// Returns what a person can do about a run in this phase, the most useful first. The agent acts on nothing else, and the
-    /// command line offers nothing else.
-    pub fn verbs(self) -> &'static [RunVerb] {
-        match self {
-            Self::Pending | Self::Running => &[RunVerb::Pause, RunVerb::Cancel],
-            Self::Waiting => &[RunVerb::Pause, RunVerb::Retry, RunVerb::Cancel],
-            Self::Blocked => &[RunVerb::Override, RunVerb::Pause, RunVerb::Cancel],
-            Self::Paused => &[RunVerb::Resume, RunVerb::Cancel],
-            Self::Manual => &[RunVerb::Resolve, RunVerb::Cancel],
-            Self::Failed | Self::Cancelled => &[RunVerb::Retry],
-            Self::Cancelling | Self::Succeeded | Self::Superseded => &[],
+/// Why an undo has ended of which a person has said that the rest stays as it is.
+pub const UNDO_GIVEN_UP: &str = "UndoGivenUp";
+
+impl RunStatus {
+    /// Returns what a person can do about a run that stands like this, the most useful first. The agent acts on nothing else, and
+    /// the command line offers nothing else.
+    pub fn verbs(&self) -> &'static [RunVerb] {
+        match self.phase {
+            RunPhase::Pending | RunPhase::Running => &[RunVerb::Pause, RunVerb::Cancel],
+            RunPhase::Waiting => &[RunVerb::Pause, RunVerb::Retry, RunVerb::Cancel],
+            RunPhase::Blocked if self.undoing => {
+                &[RunVerb::Resolve, RunVerb::Pause, RunVerb::Cancel]
+            }
+            // That a release was skipped is no precondition: nothing of the migration may run any more.
+            RunPhase::Blocked if self.reason == "HopSkipped" => &[RunVerb::Pause, RunVerb::Cancel],
+            RunPhase::Blocked => &[RunVerb::Override, RunVerb::Pause, RunVerb::Cancel],
+            RunPhase::Paused => &[RunVerb::Resume, RunVerb::Cancel],
+            RunPhase::Manual => &[RunVerb::Resolve, RunVerb::Cancel],
+            RunPhase::Failed | RunPhase::Cancelled if self.can_keep() => {
+                &[RunVerb::Retry, RunVerb::Resolve]
+            }
+            RunPhase::Failed | RunPhase::Cancelled => &[RunVerb::Retry],
+            RunPhase::Cancelling | RunPhase::Succeeded | RunPhase::Superseded => &[],
         }
+    }
+
+    /// Returns what a person can say with `resolve` about a run that stands like this.
+    pub fn resolutions(&self) -> Vec<Resolution> {
+        let mut possible = match self.phase {
+            RunPhase::Manual => vec![Resolution::Done, Resolution::Again, Resolution::Fail],
+            _ => Vec::new(),
+        };
+        if self.can_keep() {
+            possible.push(Resolution::Keep);
+        }
+        possible
+    }
+
+    /// Returns whether a person may leave what is not taken back as it is: the undo has not ended well, or waits for a person.
+    pub fn can_keep(&self) -> bool {
+        let is_stuck = matches!(
+            self.phase,
+            RunPhase::Blocked | RunPhase::Failed | RunPhase::Cancelled | RunPhase::Manual
+        );
+        self.undoing && is_stuck && !self.is_undo_given_up()
+    }
+
+    /// Returns whether a person has left as it is what was not taken back.
+    pub fn is_undo_given_up(&self) -> bool {
+        self.undoing && self.phase == RunPhase::Cancelled && self.reason == UNDO_GIVEN_UP
+    }
+
+    /// Returns whether what was done is taken back.
+    pub fn is_undone(&self) -> bool {
+        self.undoing && self.phase == RunPhase::Succeeded
     }
 }
 
@@ -48,6 +90,7 @@ impl Resolution {
             Self::Done => "done",
             Self::Again => "again",
             Self::Fail => "fail",
+            Self::Keep => "keep",
         }
     }
 }

@@ -71,6 +71,8 @@ pub const SLOWEST_LISTED_MAX: usize = 10;
 pub const PREFLIGHT_FRESH: Duration = Duration::from_secs(10);
 /// Questions about rights in one namespace from which on its rules are read as a whole: one request for all of them.
 pub const RULES_QUESTIONS_MIN: usize = 3;
+/// Elements of a loop whose namespaces are asked about before the loop begins; the rest is left to the steps.
+pub const RIGHTS_ELEMENTS_MAX: usize = 256;
 /// Rights that a connection remembers to have: 4,096 × 150 bytes.
 pub const RIGHTS_REMEMBERED_MAX: usize = 4_096;
 /// Longest time that an override of a precondition may be valid.

@@ -4,6 +4,7 @@
 //! A value of these types was checked: names are names, expressions compile, durations are within their limits.
 
 mod binding;
+mod builtin;
 mod compiled;
 mod hook;
 mod hosts;
@@ -17,14 +18,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use binding::{Binding, DeployAction, HookPhase, Lifecycle, Lookup, MissingKind, Scope};
+pub use builtin::{
+    BUILTINS, BuiltinField, BuiltinForm, EnsureCredentialsWith, FindNodePortWith,
+    GenerateSecretWith, builtin_fields,
+};
 pub use compiled::{COMPILED, HandOverSide, HandOverWith, check_compiled};
 pub use hook::{DeployComponent, Hook, HookScope};
 pub use hosts::host_is_allowed;
 pub use policy::{FailurePolicy, OnUnknown, Policy, Retry, RunPolicy, Span};
 pub use step::{
-    ApplyStep, BUILTINS, BuiltinStep, CompiledStep, DeleteStep, ForEach, HttpStep, JobStep,
-    ObjectReference, PatchStep, PatchType, Propagation, RewriteStep, SecretKeyReference, Selection,
-    Step, StepAction, WaitStep,
+    ApplyStep, BuiltinStep, CompiledStep, DeleteStep, ForEach, HttpStep, JobStep, ObjectReference,
+    PatchStep, PatchType, Propagation, RewriteStep, SecretKeyReference, Selection, Step,
+    StepAction, WaitStep,
 };
 
 use super::{ComponentName, Digest, Place};

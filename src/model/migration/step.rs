@@ -304,9 +304,6 @@ pub struct RewriteStep {
     pub page_size: Option<u32>,
 }
 
-/// The helpers that a `builtin` step may call.
-pub const BUILTINS: &[&str] = &["generate-secret", "find-node-port", "ensure-credentials"];
-
 /// Calls a helper of Fairway that is no data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::model::migration::{
     Binding, DeployAction, Guard, HookPhase, Lifecycle, Migration, MigrationSpec, Policy,
 };
-use crate::model::{Digest, Place};
+use crate::model::{Digest, Hold, Place};
 use crate::plan::Plan;
 use crate::plan::testing::{Cluster, component};
 
@@ -115,4 +115,14 @@ pub(in crate::plan) fn converge(cluster: &mut Cluster, wanted: &Desired) -> Plan
         cluster.carry_out(&plan);
     }
     panic!("it does not come to an end");
+}
+
+/// Asserts that a hold of migration `grow` names its owner, its place and a command.
+pub(in crate::plan) fn names_the_way_out(hold: &Hold, command: &str) {
+    assert!(hold.message.contains("owner team-a"), "{}", hold.message);
+    assert!(hold.message.contains(command), "{}", hold.message);
+    assert_eq!(
+        hold.place.as_ref().unwrap().to_string(),
+        "migrations/grow.yaml:3:1"
+    );
 }

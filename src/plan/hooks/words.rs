@@ -180,9 +180,10 @@ fn taken_back(name: &ComponentName, stand: &MigrationStand) -> String {
         Some(line) => format!(": {}", line.trim_end_matches('.')),
     };
     let (verb, command) = match stand.stand {
-        Stand::Judging | Stand::Running | Stand::Blocked => {
+        Stand::Judging | Stand::Running => {
             ("is under way", format!("see fairway describe run {run}"))
         }
+        Stand::Blocked => ("is blocked", format!("see fairway describe run {run}")),
         Stand::Paused => (
             "is paused",
             format!("fairway run resume {run} --reason '…'"),
@@ -190,7 +191,7 @@ fn taken_back(name: &ComponentName, stand: &MigrationStand) -> String {
         Stand::Manual | Stand::Lost => (
             "needs a person",
             format!(
-                "look with fairway describe run {run}, and say what you saw: fairway run resolve {run} STEP done|again|fail --reason '…'"
+                "look with fairway describe run {run}, and say what you saw: fairway run resolve {run} STEP done|again|fail --reason '…'; fairway run resolve {run} keep --reason '…' leaves what is not taken back as it is"
             ),
         ),
         Stand::Failed | Stand::Cancelled => (
@@ -200,12 +201,12 @@ fn taken_back(name: &ComponentName, stand: &MigrationStand) -> String {
                 "was cancelled"
             },
             format!(
-                "fairway run retry {run} --reason '…' tries again; to leave it as it is, bring the folder back with `onRemove: Keep`, and remove it then"
+                "fairway run retry {run} --reason '…' tries again, and fairway run resolve {run} keep --reason '…' leaves what is not taken back as it is"
             ),
         ),
     };
     format!(
-        "taking back run {run} of migration {} {verb}{message}. What is left of {name} is deleted only after that has ended well; {command}",
+        "taking back run {run} of migration {} {verb}{message}. What is left of {name} is deleted only after that has ended well, or was given up; {command}",
         stand.migration
     )
 }

@@ -19,7 +19,7 @@ use super::effects::{
     ResourceKind, Serving,
 };
 use crate::cluster::{
-    Access, ApplyManner, Cluster, ClusterError, Deleted, PatchForm, WholeSelection,
+    Access, Acting, ApplyManner, Cluster, ClusterError, Deleted, PatchForm, WholeSelection,
 };
 use crate::model::migration::{Lookup, MissingKind, PatchType, Propagation, SecretKeyReference};
 use crate::model::{GroupKind, ObjectKey, limits, names};
@@ -37,10 +37,10 @@ pub struct ClusterEffects {
 // === impl ClusterEffects ===
 
 impl ClusterEffects {
-    /// Makes them. `namespace` is the agent's, where a Secret is looked for that a definition names without one.
-    pub fn new(cluster: Cluster, namespace: impl Into<String>) -> Self {
+    /// Makes them, with the rights of whom `acting` is for. `namespace` is the agent's, where a Secret is looked for that a definition names without one.
+    pub fn new(acting: &Acting, namespace: impl Into<String>) -> Self {
         Self {
-            cluster,
+            cluster: acting.cluster().clone(),
             namespace: namespace.into(),
             http: HttpDoor::default(),
             rights: RightsDoor::default(),

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::Offer;
 use super::naming::hook_of;
-use super::state::{Part, State, Wanted, is_ahead, is_left_out, phase_of, stand_of};
+use super::offers::Wanted;
+use super::stands::{is_ahead, is_left_out, phase_of, stand_of};
+use super::state::{Part, State};
 use crate::model::api::{Run, RunPhase};
 use crate::model::limits;
 use crate::model::migration::{Decision, Hook, HookPhase, HookScope};

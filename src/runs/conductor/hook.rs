@@ -13,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::foresight::Foreseen;
 use super::naming::{new_run, run_name, spec_of};
+use super::offers::Wanted;
 use super::once::{Found, is_in_the_way};
-use super::state::{Part, Wanted, is_left_out, is_undoing, phase_of};
+use super::stands::{is_left_out, is_undoing, phase_of};
+use super::state::Part;
 use super::{HookTimes, Inner};
 use crate::model::api::{Run, RunPhase, RunSpec};
 use crate::model::limits;

@@ -2,7 +2,7 @@
 //!
 //! A pass never waits. It offers the hooks that its plan wants and reads how they stand; everything else happens in tasks of the
 //! conductor, which ring the bell of the target when a hook has come further. The rooms: `naming` (what a run is of, and its name),
-//! `state` (what is known of hooks and runs, and how that reads for planning), `once` (runs whose record decides), `hook` (one task for each hook that is wanted: judge,
+//! `state` (what is known of hooks and runs), `offers` (what a plan wants), `stands` (how that reads for planning), `once` (runs whose record decides), `hook` (one task for each hook that is wanted: judge,
 //! order, begin), `ahead` and `foresight` (one task for all hooks that a deploy comes by later: judge them before its first change), `work` (one task for each run that is not over),
 //! `undo` (which run of a removed component is taken back next).
 //!
@@ -13,7 +13,9 @@ mod ahead;
 mod foresight;
 mod hook;
 mod naming;
+mod offers;
 mod once;
+mod stands;
 mod state;
 mod undo;
 mod work;

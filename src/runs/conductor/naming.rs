@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Whose;
-use super::state::Wanted;
+use super::offers::Wanted;
 use crate::model::api::{Run, RunSpec};
 use crate::model::migration::{Hook, HookScope, RunPolicy};
 use crate::model::{Digest, SourceName, names};

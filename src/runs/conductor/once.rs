@@ -53,7 +53,7 @@ fn stand_of(run: &Run) -> OnceStand {
 /// Returns whether another run may take its place: it has done nothing.
 fn is_void(status: &RunStatus) -> bool {
     // What was taken back may happen once more.
-    if status.undoing && status.phase == RunPhase::Succeeded {
+    if status.is_undone() {
         return true;
     }
     status.phase == RunPhase::Superseded && status.started_at.is_none()

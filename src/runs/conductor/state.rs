@@ -1,47 +1,21 @@
-//! What is known of hooks and runs, and how that reads for planning. Every method is short and waits for nothing.
+//! What is known of hooks and runs: the records as they are seen and written. Every method of the state is short and waits for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Offer;
 use super::foresight::{AheadEntry, Foreseen};
 use super::naming::hook_of;
-use super::once::is_asked;
+use super::offers::Wanted;
+use super::stands::{is_said, phase_of};
 use crate::model::api::{Run, RunCommand, RunPhase};
 use crate::model::migration::{Hook, MigrationSpec};
-use crate::plan::hooks::{DueHook, HookState, HookStates, MigrationStand, Once, Stand};
-use crate::runs::machine::{has_open_undo, is_new};
-
-/// What a hook's task works on.
-#[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) due: DueHook,
-    pub(super) revision: String,
-    pub(super) author: String,
-    pub(super) release: Option<String>,
-    pub(super) http_hosts: Vec<String>,
-}
-
-impl Wanted {
-    pub(super) fn of(offer: &Offer<'_>, due: &DueHook) -> Self {
-        Self {
-            due: due.clone(),
-            revision: offer.revision.to_string(),
-            author: offer.author.to_owned(),
-            release: offer.release.map(str::to_owned),
-            http_hosts: offer.http_hosts.to_vec(),
-        }
-    }
-}
-
-/// A hook that begins: its task gets what is wanted of it, and is told when nothing is any more.
-pub(super) type Begun = (Hook, watch::Receiver<Arc<Wanted>>, CancellationToken);
+use crate::plan::hooks::Once;
+use crate::runs::machine::has_open_undo;
 
 /// What is known.
 #[derive(Default)]
@@ -51,7 +25,7 @@ pub(super) struct State {
     /// Why it is not known.
     pub(super) unlisted: Option<String>,
     /// Whether how hooks stand was told since then.
-    is_told: bool,
+    pub(super) is_told: bool,
     /// Whether a plan that knew it has said what it wants.
     pub(super) is_offered: bool,
     /// What the target remembers, as it is stored; none before that is known.
@@ -86,8 +60,8 @@ pub(super) struct RunEntry {
 
 /// One hook that is wanted.
 pub(super) struct HookEntry {
-    wanted: watch::Sender<Arc<Wanted>>,
-    stop: CancellationToken,
+    pub(super) wanted: watch::Sender<Arc<Wanted>>,
+    pub(super) stop: CancellationToken,
     pub(super) parts: BTreeMap<String, Part>,
     /// What was just decided before the hook began.
     pub(super) foreseen: Foreseen,
@@ -230,122 +204,6 @@ impl State {
         }
     }
 
-    /// Takes up what a plan wants. Returns the hooks that begin, and whether runs that were parked must look again.
-    pub(super) fn take_offer(&mut self, offer: Offer<'_>, now: Duration) -> (Vec<Begun>, bool) {
-        let offered: BTreeSet<&Hook> = offer.hooks.iter().map(|due| &due.hook).collect();
-        self.hooks.retain(|hook, entry| {
-            let is_kept = offered.contains(hook);
-            if !is_kept {
-                entry.stop.cancel();
-            }
-            is_kept
-        });
-        let mut begun = Vec::new();
-        for due in offer.hooks {
-            let wanted = Arc::new(Wanted::of(&offer, due));
-            if let Some(entry) = self.hooks.get_mut(&due.hook) {
-                entry.wanted.send_if_modified(|known| {
-                    let differs = known.due != wanted.due;
-                    if differs {
-                        *known = wanted;
-                    }
-                    differs
-                });
-                continue;
-            }
-            let sender = watch::Sender::new(Arc::clone(&wanted));
-            let stop = CancellationToken::new();
-            begun.push((due.hook.clone(), sender.subscribe(), stop.clone()));
-            let foreseen = self.foreseen(&due.hook, now);
-            let parts = due.migrations.iter().map(|it| {
-                let name = it.migration.name.clone();
-                let part = if foreseen.nothing.contains(&name) {
-                    Part::Done
-                } else {
-                    Part::Judging(String::new())
-                };
-                (name, part)
-            });
-            let entry = HookEntry {
-                wanted: sender,
-                stop,
-                parts: parts.collect(),
-                foreseen,
-            };
-            self.hooks.insert(due.hook.clone(), entry);
-        }
-        self.take_ahead(&offer);
-        let is_first = self.is_told && !self.is_offered;
-        self.is_offered = self.is_told;
-        let is_news = self.once.as_ref() != Some(offer.once);
-        if is_news {
-            self.once = Some(offer.once.clone());
-        }
-        let changed = self.mark_wanted() || is_first || is_news;
-        (begun, changed)
-    }
-
-    /// Notes of each run whether what it is for is wanted; returns whether that changed for any.
-    fn mark_wanted(&mut self) -> bool {
-        let wanted: Vec<(String, bool)> = self
-            .runs
-            .iter()
-            .filter(|(_, entry)| !phase_of(&entry.run).is_over())
-            .map(|(name, entry)| (name.clone(), self.wants(&entry.run)))
-            .collect();
-        let mut changed = false;
-        for (name, is_wanted) in wanted {
-            if let Some(entry) = self.runs.get_mut(&name) {
-                changed |= entry.is_wanted != is_wanted;
-                entry.is_wanted = is_wanted;
-            }
-        }
-        changed
-    }
-
-    /// Returns whether any hook wants a run: it is a part of it, or is what the hook would begin.
-    fn wants(&self, run: &Run) -> bool {
-        if is_undoing(run) {
-            return false;
-        }
-        let name = run.name_any();
-        let is_part = |entry: &HookEntry| {
-            entry
-                .parts
-                .values()
-                .any(|part| matches!(part, Part::Run(run) if *run == name))
-        };
-        if self.hooks.values().any(is_part) || self.ahead.values().any(|it| it.has_run(&name)) {
-            return true;
-        }
-        let Some(hook) = hook_of(run) else {
-            return false;
-        };
-        let wanted = match (self.hooks.get(&hook), self.ahead.get(&hook)) {
-            (Some(entry), _) => Arc::clone(&entry.wanted.borrow()),
-            (None, Some(ahead)) => Arc::clone(&ahead.wanted),
-            (None, None) => return false,
-        };
-        wanted.due.migrations.iter().any(|it| {
-            it.migration.name == run.spec.migration
-                && it.migration.digest.as_str() == run.spec.definition_digest
-        })
-    }
-
-    /// Returns another run of the same scope that is not over and no longer wanted: its effects must end before new ones begin.
-    pub(super) fn older_run(&self, hook: &Hook) -> Option<String> {
-        let mut others = self.runs.iter().filter(|(_, entry)| {
-            let is_of_scope = hook_of(&entry.run).is_some_and(|other| {
-                other.scope == hook.scope && (other != *hook || is_undoing(&entry.run))
-            });
-            is_of_scope
-                && !entry.is_wanted
-                && !phase_of(&entry.run).is_over()
-                && !is_asked(&entry.run)
-        });
-        others.next().map(|(name, _)| name.clone())
-    }
-
     /// Returns when the runs that are over have ended, the newest first, and the names of those that are part of a hook.
     pub(super) fn ended(&self) -> (Vec<Timestamp>, BTreeSet<String>) {
         let over = self
@@ -369,130 +227,5 @@ impl State {
             self.hooks.contains_key(&hook).then(|| name.clone())
         });
         (ended, attached.chain(wanted).collect())
-    }
-
-    /// Returns how the hooks stand: those that are wanted, and those of which runs are not over.
-    pub(super) fn states(&mut self, now: Duration) -> HookStates {
-        self.is_told |= self.is_listed;
-        let mut states = HookStates {
-            once: self.once_runs(),
-            preflight: self.preflight(now),
-            ..HookStates::default()
-        };
-        for (hook, entry) in &self.hooks {
-            states.begun.insert(hook.clone(), self.state_of(entry));
-        }
-        for (name, entry) in &self.runs {
-            // What has not begun makes no hook begun: its record may have been made ahead of it.
-            let is_over = phase_of(&entry.run).is_over();
-            if is_over || is_ahead(&entry.run) || is_undoing(&entry.run) {
-                continue;
-            }
-            if let Some(hook) = hook_of(&entry.run).filter(|hook| !self.hooks.contains_key(hook)) {
-                let state: &mut HookState = states.begun.entry(hook).or_default();
-                state.open.push(stand_of(name, &entry.run));
-            }
-        }
-        states.undo = self.is_listed.then(|| self.undo_states());
-        states
-    }
-
-    /// Returns how one hook stands; none where it is not wanted any more.
-    pub(super) fn state_of_hook(&self, hook: &Hook) -> Option<HookState> {
-        self.hooks.get(hook).map(|entry| self.state_of(entry))
-    }
-
-    fn state_of(&self, entry: &HookEntry) -> HookState {
-        let mut state = HookState::default();
-        for (migration, part) in &entry.parts {
-            match part {
-                Part::Done => {}
-                Part::Judging(message) => state.open.push(MigrationStand {
-                    migration: migration.clone(),
-                    run: None,
-                    stand: Stand::Judging,
-                    message: message.clone(),
-                    since: None,
-                }),
-                Part::Run(name) => {
-                    let Some(entry) = self.runs.get(name) else {
-                        continue;
-                    };
-                    let stand = stand_of(name, &entry.run);
-                    match phase_of(&entry.run) {
-                        RunPhase::Succeeded => {}
-                        // Its place is taken by another one, or it was left out by its own guard.
-                        RunPhase::Superseded if is_left_out(&entry.run) => {}
-                        RunPhase::Failed | RunPhase::Cancelled => state.failed.push(stand),
-                        // It holds back what a failure does, until a person has said what became of it.
-                        _ if is_asked(&entry.run) => state.failed.push(stand),
-                        _ => state.open.push(stand),
-                    }
-                }
-            }
-        }
-        state
-    }
-}
-
-/// Returns whether a command is one that a record does not have yet.
-pub(super) fn is_said(run: &Run, command: Option<&RunCommand>) -> bool {
-    let status = run.status.clone().unwrap_or_default();
-    command.is_some_and(|command| is_new(&status, command))
-}
-
-/// Returns whether a run ended since its guard says to leave it out of this deploy.
-pub(super) fn is_left_out(run: &Run) -> bool {
-    let status = run.status.as_ref();
-    status.is_some_and(|it| it.phase == RunPhase::Superseded && it.reason == "Skipped")
-}
-
-/// Returns whether nothing was done of a run, and nothing is before somebody says so.
-pub(super) fn is_ahead(run: &Run) -> bool {
-    let has_begun = run
-        .status
-        .as_ref()
-        .is_some_and(|it| it.started_at.is_some());
-    let is_parked = matches!(
-        phase_of(run),
-        RunPhase::Pending | RunPhase::Blocked | RunPhase::Paused | RunPhase::Manual
-    );
-    is_parked && !has_begun
-}
-
-/// Returns how far a run is.
-pub(super) fn phase_of(run: &Run) -> RunPhase {
-    run.status
-        .as_ref()
-        .map(|status| status.phase)
-        .unwrap_or_default()
-}
-
-/// Returns whether what a run has done is being taken back, or was.
-pub(super) fn is_undoing(run: &Run) -> bool {
-    run.status.as_ref().is_some_and(|status| status.undoing)
-}
-
-pub(super) fn stand_of(name: &str, run: &Run) -> MigrationStand {
-    let status = run.status.as_ref();
-    MigrationStand {
-        migration: run.spec.migration.clone(),
-        run: Some(name.to_owned()),
-        stand: match phase_of(run) {
-            RunPhase::Blocked => Stand::Blocked,
-            RunPhase::Paused => Stand::Paused,
-            RunPhase::Manual if is_asked(run) => Stand::Lost,
-            RunPhase::Manual => Stand::Manual,
-            RunPhase::Failed => Stand::Failed,
-            RunPhase::Cancelled => Stand::Cancelled,
-            RunPhase::Pending
-            | RunPhase::Running
-            | RunPhase::Waiting
-            | RunPhase::Cancelling
-            | RunPhase::Succeeded
-            | RunPhase::Superseded => Stand::Running,
-        },
-        message: status.map(|it| it.message.clone()).unwrap_or_default(),
-        since: status.and_then(|it| it.since.as_ref()).map(|since| since.0),
     }
 }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::state::{RunEntry, State, is_undoing, phase_of, stand_of};
+use super::stands::{is_undoing, phase_of, stand_of};
+use super::state::{RunEntry, State};
 use crate::model::ComponentName;
-use crate::model::api::{Run, RunPhase};
+use crate::model::api::Run;
 use crate::plan::hooks::{Stand, UndoState};
 use crate::runs::machine::undo_order;
 
@@ -76,12 +77,12 @@ impl State {
     }
 }
 
-/// Returns whether a run keeps others of its component from being taken back: it has not ended, or was not taken back well.
+/// Returns whether a run keeps others of its component from being taken back: it has not ended, or was not taken back well and nobody
+/// has given that up.
 fn is_in_the_way(entry: &RunEntry) -> bool {
-    let phase = phase_of(&entry.run);
     entry.undo.is_some()
-        || !phase.is_over()
-        || (is_undoing(&entry.run) && phase != RunPhase::Succeeded)
+        || !phase_of(&entry.run).is_over()
+        || (is_undoing(&entry.run) && entry.has_open_undo)
 }
 
 fn component_of(run: &Run) -> Option<ComponentName> {

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Inner;
-use super::state::{RunEntry, is_said, is_undoing, phase_of};
+use super::stands::{is_said, is_undoing, phase_of};
+use super::state::RunEntry;
 use crate::model::api::{Run, RunCommand, RunPhase};
 use crate::model::limits;
 use crate::plan::hooks::{Loss, Trust};

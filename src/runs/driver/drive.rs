@@ -219,7 +219,12 @@ impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E
             let delay = self.machine().resumed_wait();
             self.wait_for(delay);
         }
-        if status.phase == RunPhase::Blocked {
+        let is_blocked = status.phase == RunPhase::Blocked;
+        if status.undoing && !self.machine().is_begun() {
+            if is_blocked || status.phase == RunPhase::Running {
+                self.review_undo().await?;
+            }
+        } else if is_blocked {
             self.judge().await?;
         }
         Ok(())

@@ -71,7 +71,7 @@ impl<E: Effects, S: Send + Sync, C: Clock> Driver<E, S, C> {
         let is_work = verdict.decision == Decision::Run || verdict.may_be_overridden;
         let mut may_pass = may_pass && verdict.decision == Decision::Unknown;
         if !overridden && !sight.guard_alone && (is_work || is_forbidden) {
-            match obstacle(&self.effects, spec, sight, lookups).await {
+            match obstacle(&self.effects, spec, sight, (lookups, surroundings)).await {
                 Ok(Some(obstacle)) => meet(&mut verdict, obstacle),
                 Ok(None) => {}
                 Err(error) if is_passing(&error) && verdict.decision == Decision::Run => {

@@ -1,16 +1,18 @@
-//! Whether what a run has changed is still as the run left it: an undo takes back nothing that somebody has changed since, and
+//! Whether what a run has changed may be taken back, and is still as the run left it: an undo takes back nothing that somebody has changed since, and
 //! nothing that the run has not changed.
 
 use serde_json::{Value, json};
 
-use super::session::Session;
+use super::session::{Leave, Session};
 use crate::expression::Template;
 use crate::model::api::{Run, RunStatus};
-use crate::model::migration::{ObjectReference, Step, StepAction};
+use crate::model::migration::{Decision, ObjectReference, Step, StepAction};
 use crate::runs::clock::Clock;
 use crate::runs::effects::{EffectError, Effects, ResourceKind};
-use crate::runs::lookups::Scene;
+use crate::runs::guard::Verdict;
+use crate::runs::lookups::{Scene, Surroundings};
 use crate::runs::machine::{changed_objects, is_same_object};
+use crate::runs::obstacle::undo_obstacle;
 use crate::runs::steps::changed_since;
 use crate::runs::store::RunStore;
 
@@ -27,6 +29,37 @@ struct About {
 // === impl Session ===
 
 impl<E: Effects, S: RunStore, C: Clock, F: Fn(&Run) + Send + Sync> Session<'_, E, S, C, F> {
+    /// Asks before the first step whether the account has the rights to take back what the run has done: an undo that stops half way is
+    /// worse than one that has not begun. What cannot be asked is left to the steps: the server has the last word.
+    pub(super) async fn review_undo(&mut self) -> Result<(), Leave> {
+        let (before, spec) = (self.status(), self.spec.clone());
+        let name = self.name().to_owned();
+        let surroundings = Surroundings {
+            run: &name,
+            steps: &before.steps,
+        };
+        let found = undo_obstacle(self.driver.effects(), &spec, surroundings).await;
+        let mut machine = self.machine();
+        match found {
+            Ok(Some(obstacle)) => {
+                let evidence = before.evidence.clone();
+                let mut verdict = Verdict::new(Decision::Block, evidence, obstacle.message);
+                verdict.reason = obstacle.reason;
+                machine.judged(verdict);
+            }
+            Ok(None) => machine.may_begin(),
+            Err(error) => {
+                tracing::debug!(run.name = name, %error, "failed to review rights");
+                machine.may_begin();
+            }
+        }
+        let status = machine.into_status();
+        if status == before {
+            return Ok(());
+        }
+        self.save(status).await
+    }
+
     /// Returns why an undo step is left out: somebody has changed what the run had left.
     pub(super) async fn touched(
         &self,

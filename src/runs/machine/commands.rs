@@ -77,7 +77,9 @@ impl Machine<'_> {
 
     fn resume(&mut self) -> bool {
         match self.status.phase {
-            RunPhase::Paused if self.is_begun() => self.enter(RunPhase::Running, "", ""),
+            RunPhase::Paused if self.is_begun() || self.status.undoing => {
+                self.enter(RunPhase::Running, "", "");
+            }
             RunPhase::Paused => self.enter(RunPhase::Pending, "", ""),
             // The pause had not begun yet, and does not begin now.
             RunPhase::Pending | RunPhase::Running | RunPhase::Waiting => {}
@@ -119,6 +121,10 @@ impl Machine<'_> {
     }
 
     fn override_guard(&mut self) -> bool {
+        // What keeps an undo from beginning is a right, and no precondition.
+        if self.status.undoing {
+            return false;
+        }
         if self.status.phase == RunPhase::Blocked {
             self.enter(RunPhase::Pending, "", "");
             return true;

@@ -5,9 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Machine;
 use super::commands::is_new;
-use crate::model::api::{
-    Run, RunCommand, RunPhase, RunStatus, StepRecord, StepState, TimelineEntry,
-};
+use crate::model::api::{Run, RunCommand, RunPhase, RunStatus, StepState, TimelineEntry};
 use crate::model::limits;
 
 /// Why a run waits whose record was lost.
@@ -62,63 +60,6 @@ pub fn can_be_superseded(run: &Run) -> bool {
         && !machine.decides()
 }
 
-/// Returns whether a run has effects that its `undo` could take back and has not: it is never trimmed then.
-pub fn has_open_undo(run: &Run) -> bool {
-    let Some(status) = &run.status else {
-        return false;
-    };
-    // Of a step that is under way, or of which nobody knows, it may be so.
-    let may_have = |record: &StepRecord| {
-        matches!(
-            record.state,
-            StepState::Done | StepState::Running | StepState::Unknown
-        ) || !record.effect.is_null()
-            || !record.intended.is_null()
-    };
-    let has_effects = status.steps.iter().any(may_have);
-    let is_undone = status.undoing && status.phase == RunPhase::Succeeded;
-    !run.spec.definition.undo.is_empty() && has_effects && !is_undone
-}
-
-/// Returns the order in which runs of one component are taken back, by their positions: the last effect first. Of two that began within
-/// the same second the one goes first that comes after the other by its phase, or by `after` of its definition.
-pub fn undo_order(runs: &[&Run]) -> Vec<usize> {
-    let began = |run: &Run| {
-        let status = run.status.as_ref();
-        let of_status = status.and_then(|it| it.started_at.as_ref()).map(|it| it.0);
-        let created = run.metadata.creation_timestamp.as_ref().map(|it| it.0);
-        of_status.or(created)
-    };
-    let mut left: Vec<usize> = (0..runs.len()).collect();
-    left.sort_by_key(|index| {
-        let run = runs[*index];
-        (
-            std::cmp::Reverse((began(run), run.spec.phase)),
-            run.metadata.name.clone(),
-        )
-    });
-    let mut order = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let mut chosen = 0;
-        // A chain of `after` has no circle and is no longer than what is left.
-        for _ in 0..left.len() {
-            let run = runs[left[chosen]];
-            let follows = |index: &usize| {
-                let other = runs[*index];
-                other.spec.deploy == run.spec.deploy
-                    && other.spec.phase == run.spec.phase
-                    && other.spec.definition.after.contains(&run.spec.migration)
-            };
-            match left.iter().position(follows) {
-                Some(next) => chosen = next,
-                None => break,
-            }
-        }
-        order.push(left.remove(chosen));
-    }
-    order
-}
-
 // === impl Machine ===
 
 impl Machine<'_> {
@@ -135,7 +76,13 @@ impl Machine<'_> {
             return;
         }
         let name = self.name;
-        let message = format!("{message}; to try again: fairway run retry {name} --reason '…'");
+        let or_else = if self.status.undoing {
+            format!("; to leave the rest as it is: fairway run resolve {name} keep --reason '…'")
+        } else {
+            String::new()
+        };
+        let message =
+            format!("{message}; to try again: fairway run retry {name} --reason '…'{or_else}");
         self.end(RunPhase::Failed, reason, message);
     }
 
@@ -240,41 +187,5 @@ impl Machine<'_> {
             RunPhase::Pending
         };
         self.enter(phase, "", "");
-    }
-
-    /// Begins to take back what the run has done.
-    ///
-    /// # Errors
-    ///
-    /// When it is not over, or there is nothing to take back.
-    pub fn begin_undo(&mut self, why: &str) -> Result<(), String> {
-        if self.spec.definition.undo.is_empty() {
-            return Err(format!("migration {} has no `undo`", self.spec.migration));
-        }
-        if !self.status.phase.is_over() {
-            return Err(format!("run {} is not over", self.name));
-        }
-        self.status.undoing = true;
-        self.status.active_milliseconds = 0;
-        self.status.unknown_guards = 0;
-        self.status.open_proofs = 0;
-        self.status.ended_at = None;
-        self.note(format!("taking it back: {why}"));
-        self.enter(RunPhase::Running, "Undoing", "");
-        Ok(())
-    }
-
-    /// Ends a run whose effects were taken back, with what was left since somebody has changed it.
-    pub fn end_undo(&mut self) {
-        let left: Vec<String> = self
-            .status
-            .undone
-            .iter()
-            .filter(|record| record.state == StepState::Skipped && !record.message.is_empty())
-            .map(|record| format!("{}: {}", super::steps::label(record), record.message))
-            .take(limits::STEPS_MAX)
-            .collect();
-        self.note("taken back");
-        self.end(RunPhase::Succeeded, "Undone", left.join("; "));
     }
 }

@@ -91,7 +91,11 @@ impl Machine<'_> {
     pub fn may_begin(&mut self) {
         if self.status.phase == RunPhase::Blocked {
             self.note("nothing keeps it from beginning any more");
-            self.enter(RunPhase::Pending, "", "");
+            if self.status.undoing {
+                self.enter(RunPhase::Running, "Undoing", "");
+            } else {
+                self.enter(RunPhase::Pending, "", "");
+            }
         }
     }
 

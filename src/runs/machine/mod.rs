@@ -15,14 +15,16 @@ mod resolve;
 mod results;
 mod steps;
 mod time;
+mod undo;
 
 pub use bounds::{changed_objects, fit};
 pub use commands::is_new;
-pub use finish::{can_be_superseded, has_open_undo, is_lost, lost_record, undo_order};
+pub use finish::{can_be_superseded, is_lost, lost_record};
 pub use items::{find as find_element, kept as kept_element};
 pub use next::{Next, Position};
 pub use results::{Outputs, is_same_object};
 pub use time::delay;
+pub use undo::{has_open_undo, undo_order};
 
 use std::time::Duration;
 

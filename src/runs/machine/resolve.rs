@@ -9,6 +9,9 @@ impl Machine<'_> {
     /// Takes in what a person has seen. Without the name of a step it is the one that is unknown; where none is, the run as
     /// a whole.
     pub(super) fn resolve(&mut self, command: &RunCommand) -> bool {
+        if command.resolution == Some(Resolution::Keep) {
+            return command.step.is_none() && self.give_up_undo(command);
+        }
         let (RunPhase::Manual, Some(resolution)) = (self.status.phase, command.resolution) else {
             return false;
         };
@@ -32,6 +35,8 @@ impl Machine<'_> {
         record.evidence.push(seen);
         let (id, item) = (record.id.clone(), record.item.clone());
         match resolution {
+            // That is no answer about a step.
+            Resolution::Keep => return false,
             Resolution::Done => {
                 record.state = StepState::Done;
                 record.ended_at = Some(now);
@@ -70,6 +75,7 @@ impl Machine<'_> {
             Resolution::Done => self.end(RunPhase::Succeeded, "Resolved", message),
             Resolution::Again => self.enter(RunPhase::Pending, "", ""),
             Resolution::Fail => self.end_failed("GivenUp", &message),
+            Resolution::Keep => return false,
         }
         true
     }

@@ -73,7 +73,7 @@ pub(in crate::runs) fn merged(needs: &[Need], plurals: &Plurals) -> Vec<Right> {
         let target = Target {
             namespace: match &need.namespace {
                 Within::Named(namespace) => Some(namespace.clone()),
-                Within::All | Within::Computed => None,
+                Within::All | Within::Computed(_) => None,
             },
             group: need.group().to_owned(),
             kind: need.kind.clone(),

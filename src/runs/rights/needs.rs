@@ -38,8 +38,8 @@ pub enum Within {
     Named(String),
     /// In all of them, or in none where the kind has none.
     All,
-    /// In one that an expression names when the step runs.
-    Computed,
+    /// In one that this text with expressions names when the step runs.
+    Computed(String),
 }
 
 /// What something is asked for.
@@ -107,7 +107,7 @@ impl<'a> Needs<'a> {
                 subresource: subresource.cloned(),
                 namespace: match (namespace, constant(namespace)) {
                     (None, _) => Within::All,
-                    (Some(_), None) => Within::Computed,
+                    (Some(text), None) => Within::Computed(text.clone()),
                     (Some(_), Some(namespace)) => Within::Named(namespace),
                 },
                 name: constant(name).filter(|_| named),

@@ -4,26 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::change::{Changes, Fields};
 use super::help::{Ended, Seen, done, failed, named};
 use super::{StepContext, StepOutcome, StepResult};
 use crate::model::limits;
-use crate::model::migration::{BUILTINS, BuiltinStep, PatchType};
+use crate::model::migration::{
+    BUILTINS, BuiltinStep, EnsureCredentialsWith, FindNodePortWith, GenerateSecretWith, PatchType,
+};
 use crate::runs::effects::{EffectError, Effects, ObjectPatch, ResourceKind};
 
 pub(super) async fn attempt<E: Effects>(context: &StepContext<'_, E>, step: &BuiltinStep) -> Ended {
     let with = context.render(&json!(step.with))?;
     match step.name.as_str() {
         "generate-secret" => {
-            let with: GenerateSecret = read(&step.name, with)?;
+            let with: GenerateSecretWith = read(&step.name, with)?;
             let entries = [(with.key, Entry::Random(with.length))];
             ensure(context, (with.namespace, with.name), &entries).await
         }
         "ensure-credentials" => {
-            let with: EnsureCredentials = read(&step.name, with)?;
+            let with: EnsureCredentialsWith = read(&step.name, with)?;
             let entries = [
                 (with.username_key, Entry::Constant(with.username)),
                 (with.password_key, Entry::Random(with.length)),
@@ -31,7 +32,7 @@ pub(super) async fn attempt<E: Effects>(context: &StepContext<'_, E>, step: &Bui
             ensure(context, (with.namespace, with.name), &entries).await
         }
         "find-node-port" => {
-            let with: FindNodePort = read(&step.name, with)?;
+            let with: FindNodePortWith = read(&step.name, with)?;
             find_node_port(context, &with).await
         }
         name => Ok(StepResult::fail(format!(
@@ -39,74 +40,6 @@ pub(super) async fn attempt<E: Effects>(context: &StepContext<'_, E>, step: &Bui
             BUILTINS.join(", ")
         ))),
     }
-}
-
-/// Makes one random entry of a Secret, once.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct GenerateSecret {
-    namespace: String,
-    name: String,
-    #[serde(default = "value_key")]
-    key: String,
-    #[serde(default = "length")]
-    length: usize,
-}
-
-/// Makes a Secret have a user name and a password.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EnsureCredentials {
-    namespace: String,
-    name: String,
-    username: String,
-    #[serde(default = "username_key")]
-    username_key: String,
-    #[serde(default = "password_key")]
-    password_key: String,
-    #[serde(default = "length")]
-    length: usize,
-}
-
-/// Finds a node port that no Service has.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FindNodePort {
-    /// Taken if it is free.
-    preferred: u16,
-    /// `NAMESPACE/NAME` of the Service that it is for: what that has already counts as free.
-    #[serde(default)]
-    service: Option<String>,
-    /// The range of the cluster.
-    #[serde(default = "first_port")]
-    first: u16,
-    #[serde(default = "last_port")]
-    last: u16,
-}
-
-fn value_key() -> String {
-    "value".to_owned()
-}
-
-fn username_key() -> String {
-    "username".to_owned()
-}
-
-fn password_key() -> String {
-    "password".to_owned()
-}
-
-fn length() -> usize {
-    limits::GENERATED_SECRET_DEFAULT
-}
-
-/// The default range of an API server.
-fn first_port() -> u16 {
-    30_000
-}
-
-fn last_port() -> u16 {
-    32_767
 }
 
 fn read<T: serde::de::DeserializeOwned>(name: &str, with: Value) -> Result<T, StepResult> {
@@ -236,7 +169,10 @@ fn random_text(length: usize) -> Result<String, StepResult> {
     Ok(text)
 }
 
-async fn find_node_port<E: Effects>(context: &StepContext<'_, E>, with: &FindNodePort) -> Ended {
+async fn find_node_port<E: Effects>(
+    context: &StepContext<'_, E>,
+    with: &FindNodePortWith,
+) -> Ended {
     if !(with.first..=with.last).contains(&with.preferred) {
         return Ok(StepResult::fail(format!(
             "the preferred port {} is not within {} to {}",

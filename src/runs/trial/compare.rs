@@ -2,30 +2,42 @@
 
 use serde_json::Value;
 
-use super::Difference;
+use super::{About, Difference};
+use crate::desired::yaml::PointerPart;
 
 /// Characters of a value that a message shows.
 const SHOWN_MAX: usize = 300;
 
 /// Compares what must be there with what is: of an object only the fields that are named, of a list of objects each by its name
-/// where it has one, and as many as there are.
-pub(super) fn compare(path: &str, wanted: &Value, found: &Value) -> Vec<Difference> {
+/// where it has one, and as many as there are. `at` is the way to what must be there in the case.
+pub(super) fn compare(
+    (path, at): (&str, &[PointerPart]),
+    wanted: &Value,
+    found: &Value,
+) -> Vec<Difference> {
+    let about = || About::Case(at.to_vec());
+    let below = |part: PointerPart| [at, &[part]].concat();
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(fields)) => wanted
             .iter()
             .flat_map(|(name, wanted)| {
                 let path = format!("{path}.{name}");
+                let at = below(name.as_str().into());
                 match fields.get(name) {
-                    Some(found) => compare(&path, wanted, found),
+                    Some(found) => compare((&path, &at), wanted, found),
                     // A field that must be null may as well be missing.
                     None if wanted.is_null() => Vec::new(),
-                    None => vec![Difference::new(path, short(wanted), "nothing")],
+                    None => {
+                        let about = About::Case(at);
+                        vec![Difference::new(about, path, short(wanted), "nothing")]
+                    }
                 }
             })
             .collect(),
         (Value::Array(wanted), Value::Array(items)) => {
             if wanted.len() != items.len() {
-                return vec![Difference::new(path, short_list(wanted), short_list(items))];
+                let (wanted, items) = (short_list(wanted), short_list(items));
+                return vec![Difference::new(about(), path, wanted, items)];
             }
             wanted
                 .iter()
@@ -46,12 +58,15 @@ pub(super) fn compare(path: &str, wanted: &Value, found: &Value) -> Vec<Differen
                         Some(name) => format!("{path}[{name}]"),
                         None => format!("{path}[{index}]"),
                     };
-                    compare(&path, wanted, same)
+                    compare((&path, &below(index.into())), wanted, same)
                 })
                 .collect()
         }
         (wanted, found) if wanted == found => Vec::new(),
-        (wanted, found) => vec![Difference::new(path, short(wanted), short(found))],
+        (wanted, found) => {
+            let (wanted, found) = (short(wanted), short(found));
+            vec![Difference::new(about(), path, wanted, found)]
+        }
     }
 }
 

@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::memory::{Fault, Memory, Write};
 use super::{Driver, Effects, Judgement, LookupCache, Sight};
+use crate::desired::yaml::PointerPart;
+use crate::model::Place;
 use crate::model::api::{Run, RunPhase, RunSpec, RunStatus};
 use crate::model::migration::{Decision, Fixture, Migration, RunPolicy};
 use clock::TrialClock;
@@ -36,7 +38,7 @@ pub struct Trial {
     pub migration: String,
     /// The case.
     pub case: String,
-    /// Where the definition stands.
+    /// Where the case stands.
     pub place: String,
     /// What the guard decided.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,14 +62,41 @@ pub struct Difference {
     pub expected: String,
     /// What is.
     pub found: String,
+    /// Where what must be is written.
+    pub place: String,
+    #[serde(skip)]
+    about: About,
+}
+
+/// What of a definition is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// A part of the case, by the way from the case to it.
+    Case(Vec<PointerPart>),
+    /// `guard.needed`.
+    Needed,
+}
+
+impl About {
+    /// Means a part of the case.
+    fn case(path: &[&str]) -> Self {
+        Self::Case(path.iter().map(|part| (*part).into()).collect())
+    }
 }
 
 impl Difference {
-    fn new(what: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Self {
+    fn new(
+        about: About,
+        what: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
         Self {
             what: what.into(),
             expected: expected.into(),
             found: found.into(),
+            place: String::new(),
+            about,
         }
     }
 }
@@ -79,12 +108,17 @@ impl Trial {
     }
 }
 
-/// Tries one case of a migration. `http_hosts` are those that `fairway.yaml` allows.
-pub fn try_case(migration: &Migration, fixture: &Fixture, http_hosts: &[String]) -> Trial {
+/// Tries one case of a migration. `http_hosts` are those that `fairway.yaml` allows; `place` tells where something stands.
+pub fn try_case(
+    migration: &Migration,
+    fixture: &Fixture,
+    http_hosts: &[String],
+    place: &dyn Fn(&About) -> Place,
+) -> Trial {
     let mut trial = Trial {
         migration: migration.name.clone(),
         case: fixture.name.clone(),
-        place: migration.place.to_string(),
+        place: place(&About::case(&["name"])).to_string(),
         decision: None,
         steps: Vec::new(),
         kills: 0,
@@ -94,9 +128,20 @@ pub fn try_case(migration: &Migration, fixture: &Fixture, http_hosts: &[String])
     let spec = world::spec(migration, fixture, http_hosts);
     let differences = match world::world(&spec, fixture) {
         Ok(_) => trial.all(&spec, fixture),
-        Err(reason) => vec![Difference::new("the case", "one that can be tried", reason)],
+        Err(reason) => {
+            let about = About::case(&["name"]);
+            vec![Difference::new(
+                about,
+                "the case",
+                "one that can be tried",
+                reason,
+            )]
+        }
     };
     trial.differences = differences;
+    for difference in &mut trial.differences {
+        difference.place = place(&difference.about).to_string();
+    }
     trial
 }
 
@@ -135,13 +180,20 @@ impl Trial {
         if let Some(status) = end.run.as_ref().and_then(|run| run.status.as_ref())
             && status.phase != RunPhase::Succeeded
         {
-            found.push(Difference::new("the end", "Succeeded", came_to(status)));
+            let about = About::case(&["expect", "decision"]);
+            found.push(Difference::new(
+                about,
+                "the end",
+                "Succeeded",
+                came_to(status),
+            ));
             return found;
         }
         if let Some(steps) = &fixture.expect.steps
             && *steps != self.steps
         {
             found.push(Difference::new(
+                About::case(&["expect", "steps"]),
                 "steps with an effect",
                 listed(steps),
                 listed(&self.steps),
@@ -177,9 +229,11 @@ impl Trial {
                 }
                 if status.phase != RunPhase::Succeeded {
                     let found = came_to(&status);
-                    return Some(Difference::new(what, "Succeeded", found));
+                    let about = About::case(&["name"]);
+                    return Some(Difference::new(about, what, "Succeeded", found));
                 }
-                if let Some(difference) = differs(&what, undisturbed, &end) {
+                let about = About::case(&["name"]);
+                if let Some(difference) = differs((about, &what), undisturbed, &end) {
                     return Some(difference);
                 }
             }
@@ -213,18 +267,18 @@ impl Trial {
         let Some(end) = live(spec, fixture, Some((write, Fault::StopAfter)), true) else {
             return Some(stuck(&what));
         };
-        differs(&what, undisturbed, &end)
+        differs((About::Needed, &what), undisturbed, &end)
     }
 }
 
 /// Compares the world of a life that was disturbed with that of one that was not.
-fn differs(what: &str, undisturbed: &End, disturbed: &End) -> Option<Difference> {
+fn differs((about, what): (About, &str), undisturbed: &End, disturbed: &End) -> Option<Difference> {
     let (wanted, found) = (undisturbed.world.settled(), disturbed.world.settled());
     if wanted == found {
         return None;
     }
     let (wanted, found) = compare::first_difference(&wanted, &found);
-    Some(Difference::new(what, wanted, found))
+    Some(Difference::new(about, what, wanted, found))
 }
 
 /// Lets one process after another work until nothing is left to do; none where that never comes. With `forgets`, the record is lost
@@ -320,7 +374,13 @@ fn wrong_decision(fixture: &Fixture, judgement: &Judgement) -> Difference {
             let _ = write!(found, "\n  {path} = {value}");
         }
     }
-    Difference::new("decision", fixture.expect.decision.to_string(), found)
+    let about = About::case(&["expect", "decision"]);
+    Difference::new(
+        about,
+        "decision",
+        fixture.expect.decision.to_string(),
+        found,
+    )
 }
 
 /// Compares what lookups find at the end with what the case says.
@@ -328,6 +388,7 @@ fn then(spec: &RunSpec, fixture: &Fixture, world: &Memory) -> Vec<Difference> {
     let clock = TrialClock::default();
     let mut differences = Vec::new();
     for (name, wanted) in &fixture.expect.then {
+        let at: Vec<PointerPart> = ["expect", "then", name].map(PointerPart::from).into();
         let found = match world::lookup_of(spec, name) {
             Ok(lookup) => clock.run(world.look(&lookup)).map_or_else(
                 || Err("nothing".to_owned()),
@@ -336,9 +397,10 @@ fn then(spec: &RunSpec, fixture: &Fixture, world: &Memory) -> Vec<Difference> {
             Err(reason) => Err(reason),
         };
         match found {
-            Ok(found) => differences.extend(compare(name, wanted, &found)),
+            Ok(found) => differences.extend(compare((name, &at), wanted, &found)),
             Err(reason) => {
-                differences.push(Difference::new(name, compare::short(wanted), reason));
+                let wanted = compare::short(wanted);
+                differences.push(Difference::new(About::Case(at), name, wanted, reason));
             }
         }
     }
@@ -355,12 +417,13 @@ fn again(spec: &RunSpec, world: &Memory) -> Option<Difference> {
     let judgement = clock.run(driver.judge(spec, &LookupCache::new(), &Sight::default()))?;
     (judgement.decision != Decision::NotNeeded).then(|| {
         let found = format!("{}: {}", judgement.decision, judgement.message);
-        Difference::new("decision afterwards", "NotNeeded", found)
+        Difference::new(About::Needed, "decision afterwards", "NotNeeded", found)
     })
 }
 
 fn stuck(what: &str) -> Difference {
     Difference::new(
+        About::case(&["outcomes"]),
         what,
         "an end",
         "it waits for what never comes; say in `outcomes` what others do while it waits",

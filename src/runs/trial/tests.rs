@@ -1,7 +1,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Trial, try_case};
+use super::{About, Trial, try_case};
 use crate::model::migration::{Fixture, Migration, MigrationSpec};
 use crate::model::{Digest, Place};
 
@@ -61,7 +61,8 @@ fn trial(definition: Value, case: Value) -> Trial {
         place: Place::new("migrations/logging.yaml", 1, 1),
     };
     let fixture: Fixture = serde_json::from_value(case).unwrap();
-    try_case(&migration, &fixture, &[])
+    let place = |_: &About| Place::new("migrations/logging.yaml", 1, 1);
+    try_case(&migration, &fixture, &[], &place)
 }
 
 #[rstest]

@@ -109,7 +109,9 @@ mod tests {
     async fn whoever_was_silent_for_the_longest_time_gives_way_after_its_grace() {
         let mut guests = Guests::default();
         let all = seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX);
-        all.iter().for_each(|one| one.read());
+        for one in &all {
+            one.read();
+        }
         all[0].heard();
         let begun = Instant::now();
         assert!(guests.make_room().await);
@@ -123,7 +125,9 @@ mod tests {
     async fn who_is_heard_within_the_grace_stays() {
         let mut guests = Guests::default();
         let all = seat(&mut guests, limits::WEBHOOK_CONNECTIONS_MAX);
-        all.iter().for_each(|one| one.read());
+        for one in &all {
+            one.read();
+        }
         let late = Arc::clone(&all[0]);
         tokio::spawn(async move {
             tokio::time::sleep(limits::WEBHOOK_HEAD_GRACE / 2).await;

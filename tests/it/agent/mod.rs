@@ -5,6 +5,7 @@
     reason = "a test that cannot go on may panic anywhere"
 )]
 
+mod account;
 mod canaries;
 mod catalog;
 mod commands;

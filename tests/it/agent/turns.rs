@@ -26,7 +26,7 @@ async fn state(world: &World, name: &str) -> (String, String, Vec<String>) {
     (reason, since, holds)
 }
 
-async fn until_reason(world: &World, name: &str, wanted: &str) {
+pub(super) async fn until_reason(world: &World, name: &str, wanted: &str) {
     let reached = async {
         while state(world, name).await.0 != wanted {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -48,22 +48,7 @@ fn second_name(world: &World) -> String {
 
 /// Declares a second source of the same agent, which follows another folder of the same repository.
 async fn declare_second(world: &World, name: &str) {
-    let body = json!({
-        "apiVersion": "fairway.dev/v1alpha1",
-        "kind": "ReleaseSource",
-        "metadata": {"name": name},
-        "spec": {
-            "url": world.server.url(), "ref": {"branch": "main"}, "interval": "1h", "path": "second",
-            "secretRef": {"name": "git-credentials"}, "catalog": {"namespace": world.apps},
-        },
-    });
-    let parameters = PatchParams::apply("test").force();
-    let patch = Patch::Apply(&body);
-    world
-        .sources()
-        .patch(name, &parameters, &patch)
-        .await
-        .unwrap();
+    world.declare_as(name, json!({"path": "second"})).await;
 }
 
 fn second_config_map(world: &World, name: &str, data: &str) {

@@ -102,6 +102,23 @@ async fn before_it_is_installed(cluster: &Cluster) {
     );
     assert!(out.contains("fairway install --image"), "{out}");
 
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/examples-repo");
+    let (code, out, err) = cluster.fairway(&["sync", examples, "--yes"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    for part in [
+        "fairway is not installed on this cluster: there is no namespace fairway-system, and its kinds (Target, Run) are not served\n",
+        "help: fairway install --namespace fairway-system --image IMAGE",
+    ] {
+        assert!(err.contains(part), "{part}\n{err}");
+    }
+    assert!(
+        !err.contains("to create"),
+        "it says so before it plans: {err}"
+    );
+    let (code, _, err) = cluster.fairway(&["describe", "target", "modules"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("help: fairway install"), "{err}");
+
     let (code, _, err) = cluster.fairway(&["install"]);
     assert_eq!(code, 2);
     assert!(err.contains("--image"), "{err}");

@@ -12,6 +12,7 @@ use tokio_util::sync::DropGuard;
 
 use super::history::{Historian, History};
 use super::{examples, migrations, stage};
+use crate::migrations::catalogue;
 use crate::migrations::examples::{operator, volume_driver, volumes};
 use crate::support::agent::signal;
 use crate::support::control_plane::ControlPlane;
@@ -43,6 +44,8 @@ pub(super) enum Play {
     Volumes,
     /// The example that removes an operator with what it made.
     Operator,
+    /// All other examples, in one deploy.
+    Catalogue,
 }
 
 impl Play {
@@ -50,7 +53,9 @@ impl Play {
     async fn world(self) -> World {
         match self {
             Self::Prune | Self::Migrations | Self::Undo => World::new().await,
-            Self::Volumes | Self::Operator => World::on(ControlPlane::full()).await,
+            Self::Volumes | Self::Operator | Self::Catalogue => {
+                World::on(ControlPlane::full()).await
+            }
         }
     }
 
@@ -61,6 +66,7 @@ impl Play {
             Self::Undo => migrations::set_undo(world).await,
             Self::Volumes => examples::set_volumes(world).await,
             Self::Operator => examples::set_operator(world).await,
+            Self::Catalogue => catalogue::set(world).await,
         }
     }
 
@@ -76,6 +82,7 @@ impl Play {
             Self::Undo => migrations::act_undo(world),
             Self::Volumes => examples::act(world, "logging"),
             Self::Operator => examples::act(world, "nats"),
+            Self::Catalogue => catalogue::act(world),
         }
     }
 
@@ -87,6 +94,7 @@ impl Play {
             Self::Undo => migrations::undone(world).await,
             Self::Volumes => examples::scenery(world, volumes(world).await).await,
             Self::Operator => examples::scenery(world, operator(world).await).await,
+            Self::Catalogue => examples::scenery(world, catalogue::present(world).await).await,
         };
         format!("{scenery}\n{more}")
     }
@@ -255,6 +263,11 @@ async fn a_killed_agent_removes_an_operator_as_one_that_was_not() {
     enumerate(Play::Operator, &[]).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_agent_migrates_with_the_other_examples_as_one_that_was_not() {
+    enumerate(Play::Catalogue, &[]).await;
+}
+
 async fn enumerate(play: Play, deleted: &[&str]) {
     let (seen, wanted) = undisturbed(play).await;
     assert_eq!(
@@ -271,6 +284,8 @@ async fn enumerate(play: Play, deleted: &[&str]) {
         _ if all => all_points(&seen),
         Play::Prune | Play::Migrations | Play::Undo => representative(&seen),
         Play::Volumes | Play::Operator => own_writes(&seen),
+        // Each kind of step has its own crash points elsewhere.
+        Play::Catalogue => own_writes(&seen).into_iter().step_by(4).collect(),
     };
     let total = points.len();
     let mut results = futures::stream::iter(points)

@@ -129,7 +129,8 @@ fn essence(kind: &ApiResource, object: &DynamicObject) -> Value {
     })
 }
 
-fn publish_telemetry(world: &World) {
+/// Writes the module that has three versions.
+pub(crate) fn publish_telemetry(world: &World) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo");
     let module = "modules/telemetry";
     let mut files = vec![format!("{module}/module-release-meta.yaml")];

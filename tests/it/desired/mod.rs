@@ -2,6 +2,7 @@
 
 mod codes;
 mod comparison;
+mod components;
 mod example;
 mod laws;
 mod mutations;

@@ -3,14 +3,20 @@
 use std::process::{Child, Stdio};
 
 use kube::ResourceExt as _;
+use rstest::rstest;
 
 use super::replicas::{LONG, Replica, SHORT, leases, until_holder, until_lease};
 use crate::support::agent::{FAIRWAY, command, signal};
+use crate::support::proxy::{Fault, Rule};
 use crate::support::world::World;
 
 fn arguments(world: &World) -> [String; 5] {
     let directory = world.repository.path().to_str().unwrap().to_owned();
     ["sync", &directory, "--source", &world.name, "--yes"].map(str::to_owned)
+}
+
+fn through_proxy(world: &World) -> (i32, String, String) {
+    world.fairway_through_proxy(&arguments(world).each_ref().map(String::as_str))
 }
 
 fn sync(world: &World) -> (i32, String, String) {
@@ -116,4 +122,52 @@ async fn a_second_one_is_refused_and_an_interrupted_one_gives_the_lease_back() {
     assert_eq!(ended.code(), Some(2), "it says that it is not done");
     let lease = leases(&world).get("fairway-home").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity, None);
+}
+
+/// What fails of the requests on the lease, and what was on it before.
+#[rstest]
+#[case::creation(false, "POST", 0)]
+#[case::taking_over(true, "PUT", 0)]
+#[case::giving_back(false, "PUT", 0)]
+#[case::giving_back_what_was_taken_over(true, "PUT", 1)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_about_the_lease_is_nobody_elses_hold(
+    #[case] is_there: bool,
+    #[case] verb: &'static str,
+    #[case] skip: usize,
+) {
+    let world = World::new().await;
+    if is_there {
+        let (code, _, err) = sync(&world);
+        assert_eq!(code, 0, "{err}");
+    }
+    world.config_map("web", "settings", "one");
+    let lease = format!("/namespaces/{}/leases", world.name);
+    let mut lost = Rule::first(1, verb, lease.clone(), Fault::ResetAfter);
+    lost.skip = skip;
+    world.proxy.inject(lost);
+    let (code, out, err) = through_proxy(&world);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("settings applied"), "{out}");
+    let left = leases(&world).get("fairway-home").await.unwrap();
+    assert_eq!(left.spec.unwrap().holder_identity, None);
+    // The next one has nobody to wait for.
+    world.config_map("web", "settings", "two");
+    let (code, _, err) = sync(&world);
+    assert_eq!(code, 0, "{err}");
+    assert!(!err.contains("is silent"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_that_may_not_take_the_lease_says_so_at_once() {
+    let world = World::new().await;
+    world.config_map("web", "settings", "one");
+    let lease = format!("/namespaces/{}/leases", world.name);
+    world
+        .proxy
+        .inject(Rule::always("POST", lease.clone(), Fault::Status(403)));
+    let (code, _, err) = through_proxy(&world);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("cannot be taken"), "{err}");
+    assert_eq!(world.proxy.count("POST", &lease), 1);
 }

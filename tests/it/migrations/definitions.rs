@@ -179,6 +179,39 @@ fn what_a_version_on_offer_needs_is_neither_retired_nor_deleted() {
 }
 
 #[test]
+fn one_that_goes_early_goes_in_the_version_on_offer() {
+    let folder = repository("1.3.0");
+    let git = Repository::create(folder.path());
+    git.commit("Grow the shop");
+    let retire = ["migration", "retire", "--early", MIGRATION];
+    insta::assert_snapshot!(transcript(folder.path(), &retire));
+    let retired = fs::read_to_string(folder.path().join(MIGRATION)).expect("the file is there");
+    assert!(
+        retired.contains("    removeIn: 1.3.0   # when the last cluster is past it\n"),
+        "{retired}"
+    );
+    let silent = "$ fairway validate --base HEAD\n[stderr]\n[exit code 0]\n";
+    let validate = ["validate", "--base", "HEAD"];
+    assert_eq!(transcript(folder.path(), &validate), silent);
+}
+
+#[test]
+fn what_cannot_go_early_is_left_as_it_is_with_the_reason() {
+    let folder = repository("1.2.0");
+    let retire = ["migration", "retire", "--early", MIGRATION];
+    let comes_now = transcript(folder.path(), &retire);
+    let text = fs::read_to_string(folder.path().join(MIGRATION)).expect("the file is there");
+    assert_eq!(text, DEFINITION, "nothing was written");
+    let never = DEFINITION.replace(
+        "    introducedIn: 1.2.0\n    removeIn: 1.5.0   # when the last cluster is past it\n",
+        "    never: it repairs what users do\n",
+    );
+    write(folder.path(), MIGRATION, &never);
+    let stays = transcript(folder.path(), &retire);
+    insta::assert_snapshot!(format!("{comes_now}{stays}"));
+}
+
+#[test]
 fn the_example_repository_is_silent() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     assert_eq!(

@@ -26,6 +26,11 @@ pub(crate) fn local(world: &World, text: &str) -> String {
             "telemetry.kyma-project.io",
             &format!("logs-{apps}.example.com"),
         )
+        // It is looked for in all namespaces, those of other tests included.
+        .replace(
+            "selector: app.kubernetes.io/name=dashboards\n",
+            &format!("selector: app.kubernetes.io/name={apps}-dashboards\n"),
+        )
         .replace("name: nats-operator\n", &format!("name: {apps}-operator\n"))
         .replace("[nats-operator]", &format!("[{apps}-operator]"))
 }

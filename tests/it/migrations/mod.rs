@@ -1,6 +1,6 @@
 //! Migrations and their runs, on the real control plane.
 
-mod catalogue;
+pub(crate) mod catalogue;
 mod commands;
 mod definitions;
 pub(crate) mod deploy;

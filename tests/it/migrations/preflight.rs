@@ -342,3 +342,25 @@ async fn an_agent_that_is_killed_between_preflight_and_the_first_write_starts_ov
     assert!(looked(&world) > 1);
     assert_eq!(world.proxy.count("PATCH", "/configmaps/careful"), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_in_a_namespace_that_an_expression_names_is_missed_before_the_first_change() {
+    let world = World::new().await;
+    let more = json!({
+        "params": {"where": world.apps},
+        "steps": [{"id": "claim", "apply": {"manifest": {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "${params.where}"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }}}],
+    });
+    commit(&world, "post", more);
+    let _agent = world.agent();
+    world.declare(json!({})).await;
+    let run = stage::until_run(&world, "careful", RunPhase::Blocked).await;
+    world.until_value("limits", Some("one")).await;
+    assert_eq!(world.value("settings").await, None);
+    assert_eq!(reason(&run), "RightMissing");
+    let needs = format!("create persistentvolumeclaims in {}", world.apps);
+    assert!(message(&run).contains(&needs), "{}", message(&run));
+}

@@ -86,7 +86,8 @@ impl Records {
 
     /// Drives the run under our claim until it is over or let go of.
     async fn drive(&self, run: Run) -> Run {
-        let effects = ClusterEffects::new(self.cluster.clone(), self.namespace.as_str());
+        let effects =
+            ClusterEffects::new(&self.cluster.acting_as_itself(), self.namespace.as_str());
         let clock = ProcessClock::new(fairway::agent::clock::now);
         let driver = Driver::new(effects, self.store.clone(), clock, self.cluster.claim());
         let (_, commands) = watch::channel(None);

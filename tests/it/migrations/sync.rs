@@ -35,9 +35,9 @@ async fn one_that_works_alone_migrates_around_what_it_applies_and_says_how() {
         assert!(err.contains(&succeeded), "{err}");
     }
     for hook in [
-        "global pre: 1 migrations in ",
-        "pre of components/web: 1 migrations in ",
-        "post of components/web: 1 migrations in ",
+        "global pre: 1 migration in ",
+        "pre of components/web: 1 migration in ",
+        "post of components/web: 1 migration in ",
     ] {
         assert!(err.contains(hook), "{hook}: {err}");
     }
@@ -47,6 +47,36 @@ async fn one_that_works_alone_migrates_around_what_it_applies_and_says_how() {
     assert_eq!(code, 0, "{out}{err}");
     assert!(!err.contains("run "), "nothing is done twice: {err}");
     assert_eq!(stage::outcomes(&world).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_has_done_is_there_to_be_looked_at_without_a_source() {
+    let world = World::new().await;
+    world.config_map("web", "settings", "one");
+    stage::marks(&world, &mark("before", WEB, "pre", json!({})));
+    let folder = world.repository.path().to_str().unwrap().to_owned();
+    let plan = || {
+        let arguments = ["migration", "plan", &folder, "--source", &world.name];
+        let (code, out, err) = world.fairway(&arguments);
+        assert_eq!(code, 0, "{out}{err}");
+        out
+    };
+    assert!(!plan().contains("not now"), "nothing of it is there yet");
+    let (code, out, err) = sync(&world);
+    assert_eq!(code, 0, "{out}{err}");
+    let not_now = format!("not now: a deploy of these files leaves {WEB} as it is");
+    assert!(plan().contains(&not_now), "{}", plan());
+
+    let (code, out, err) = world.fairway(&["describe", "target", &world.name]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains(&format!("{}.home", world.name)), "{out}");
+    let (code, _, err) = world.fairway(&["describe", "source", &world.name]);
+    assert_eq!(code, 2);
+    let way = format!("fairway describe target {}", world.name);
+    assert!(err.contains(&way), "{err}");
+
+    world.config_map("web", "settings", "two");
+    assert!(!plan().contains("not now"), "the component changes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

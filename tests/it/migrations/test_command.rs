@@ -145,6 +145,93 @@ fn a_migration_that_is_not_there_or_not_valid_is_no_success() {
 }
 
 #[test]
+fn a_check_that_tries_nothing_is_no_success() {
+    let untested = &DEFINITION[..DEFINITION.find("  tests:").unwrap()];
+    let folder = repository(untested);
+    let (code, out, err) = run(folder.path(), &["test"]);
+    insta::assert_snapshot!("untested", format!("{out}{err}[{code}]"));
+
+    // Beside one that has tests it is a warning, unless it is asked for.
+    let second = DEFINITION.replace("name: grow-logs", "name: grow-more");
+    let path = "components/logging/migrations/more.yaml";
+    fs::write(folder.path().join(path), second).unwrap();
+    let (code, out, err) = run(folder.path(), &["test"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        err.contains("warning: 1 migration has no tests: grow-logs\n"),
+        "{err}"
+    );
+    assert!(
+        err.ends_with("3 tests of 2 migrations: 3 passed, 0 failed\n"),
+        "{err}"
+    );
+    for asked in [["test", ".", "grow-logs"], ["test", ".", "grow-more"]] {
+        let (code, _, err) = run(folder.path(), &asked);
+        let is_tested = asked[2] == "grow-more";
+        assert_eq!(code, if is_tested { 0 } else { 2 }, "{err}");
+        assert_eq!(err.contains("grow-logs has no tests"), !is_tested, "{err}");
+    }
+
+    let empty = tempfile::tempdir().unwrap();
+    let (code, _, err) = run(empty.path(), &["test"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("there is no migration in ."), "{err}");
+    assert!(err.contains("components/NAME/migrations/"), "{err}");
+}
+
+#[test]
+fn a_file_is_tested_by_its_path() {
+    let folder = repository(DEFINITION);
+    let path = "components/logging/migrations/more.yaml";
+    let more = DEFINITION.replace("name: grow-logs", "name: grow-more");
+    fs::write(folder.path().join(path), &more).unwrap();
+    let (code, out, err) = run(folder.path(), &["test", path]);
+    assert_eq!(code, 0, "{err}");
+    assert!(!out.contains("grow-logs"), "{out}");
+    assert_eq!(err, "3 tests of 1 migration: 3 passed, 0 failed\n");
+    for part in ["components/logging", "components/logging/migrations"] {
+        let (code, _, err) = run(folder.path(), &["test", part]);
+        assert_eq!(code, 0, "{part}: {err}");
+        assert_eq!(err, "6 tests of 2 migrations: 6 passed, 0 failed\n");
+    }
+
+    fs::write(
+        folder.path().join(path),
+        &more[..more.find("  tests:").unwrap()],
+    )
+    .unwrap();
+    let (code, _, err) = run(folder.path(), &["test", path]);
+    assert_eq!(code, 2);
+    assert!(err.contains("grow-more has no tests"), "{err}");
+}
+
+#[test]
+fn what_is_wrong_with_a_definition_is_said_as_validate_says_it() {
+    let broken = DEFINITION.replace("(objects.set != null &&", "(objects.sett != null &&");
+    let folder = repository(&broken);
+    let (code, out, err) = run(folder.path(), &["test"]);
+    insta::assert_snapshot!("held", format!("{out}{err}[{code}]"));
+}
+
+#[test]
+fn a_retired_migration_has_nothing_to_test() {
+    let steps = DEFINITION.find("  steps:").unwrap();
+    let retired = DEFINITION[..steps].replace(
+        "{never: clusters of any age are upgraded}",
+        "{introducedIn: 1.0.0, removeIn: 1.1.0}",
+    );
+    let folder = repository(&retired);
+    fs::write(
+        folder.path().join("fairway.yaml"),
+        "apiVersion: fairway.dev/v1alpha1\nkind: Repository\nrelease: 1.1.0\n",
+    )
+    .unwrap();
+    let (code, out, err) = run(folder.path(), &["test"]);
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    assert_eq!(err, "nothing to test: 1 migration, retired\n");
+}
+
+#[test]
 fn the_examples_pass_their_own_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (code, out, err) = run(root, &["test", "examples-repo"]);

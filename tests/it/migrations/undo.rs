@@ -7,6 +7,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::deploy::stage::{self, Marks};
+use crate::support::agent::Agent;
 use crate::support::world::World;
 
 const SHOP: &str = "components/shop";
@@ -68,6 +69,15 @@ pub(crate) fn remove(world: &World, announced: bool) {
     }
 }
 
+/// Deploys what [`set`] has written, with an agent that goes on.
+async fn deployed(world: &World) -> Agent {
+    world.repository.publish("A component with a migration");
+    let agent = world.agent();
+    world.declare(json!({})).await;
+    adopted(world).await;
+    agent
+}
+
 async fn adopted(world: &World) -> Run {
     let run = stage::until_run(world, "adopt", RunPhase::Succeeded).await;
     world.until_reason("Synced").await;
@@ -95,10 +105,7 @@ async fn undone(world: &World) -> Run {
 async fn an_announced_removal_is_taken_back_before_its_objects_go() {
     let world = World::new().await;
     set(&world, Value::Null).await;
-    world.repository.publish("A component with a migration");
-    let _agent = world.agent();
-    world.declare(json!({})).await;
-    adopted(&world).await;
+    let _agent = deployed(&world).await;
     remove(&world, true);
     let (code, plan, err) = world.fairway(&[
         "plan",
@@ -159,6 +166,10 @@ async fn an_announced_removal_is_taken_back_before_its_objects_go() {
 
 /// Returns `REASON KIND` of all Events about runs; they are written beside the run, so that the last one is waited for.
 async fn events(world: &World) -> Vec<String> {
+    events_until(world, "RunUndone ReleaseSource").await
+}
+
+async fn events_until(world: &World, last: &str) -> Vec<String> {
     let api: kube::Api<k8s_openapi::api::events::v1::Event> =
         kube::Api::namespaced(world.client.clone(), &world.name);
     for _ in 0..600 {
@@ -173,7 +184,7 @@ async fn events(world: &World) -> Vec<String> {
             .filter(|it| it.starts_with("Run"))
             .collect();
         told.sort();
-        if told.iter().any(|it| it == "RunUndone ReleaseSource") {
+        if told.iter().any(|it| it == last) {
             return told;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -185,10 +196,7 @@ async fn events(world: &World) -> Vec<String> {
 async fn an_unannounced_removal_waits_for_its_approval_and_leaves_what_somebody_has_changed() {
     let world = World::new().await;
     set(&world, Value::Null).await;
-    world.repository.publish("A component with a migration");
-    let _agent = world.agent();
-    world.declare(json!({})).await;
-    adopted(&world).await;
+    let _agent = deployed(&world).await;
     remove(&world, false);
     world
         .publish("The component goes, and nobody has said so")
@@ -222,10 +230,7 @@ async fn an_undo_that_fails_keeps_the_objects_until_it_has_ended_well() {
     let gate =
         json!({"id": "ready", "wait": {"until": "objects.gate != null"}, "attemptTimeout": "1s"});
     set(&world, gate).await;
-    world.repository.publish("A component with a migration");
-    let _agent = world.agent();
-    world.declare(json!({})).await;
-    adopted(&world).await;
+    let _agent = deployed(&world).await;
     remove(&world, true);
     world.publish("The component goes").await;
     let failed = stage::until_run(&world, "adopt", RunPhase::Failed).await;
@@ -236,9 +241,7 @@ async fn an_undo_that_fails_keeps_the_objects_until_it_has_ended_well() {
     );
     assert_eq!(world.value("prices").await.as_deref(), Some("one"));
     assert_eq!(world.value("shared").await.as_deref(), Some("new"));
-    let maps = world.config_maps();
-    let gate: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "gate"}})).unwrap();
-    maps.create(&PostParams::default(), &gate).await.unwrap();
+    stage::open_gate(&world).await;
     let name = failed.name_any();
     let (code, _, err) = world.fairway(&["run", "retry", &name, "--reason", "the gate is open"]);
     assert_eq!(code, 0, "{err}");
@@ -253,10 +256,7 @@ async fn a_component_that_comes_back_waits_for_its_undo_and_is_migrated_anew() {
     let gate =
         json!({"id": "ready", "wait": {"until": "objects.gate != null"}, "attemptTimeout": "5m"});
     set(&world, gate).await;
-    world.repository.publish("A component with a migration");
-    let _agent = world.agent();
-    world.declare(json!({})).await;
-    adopted(&world).await;
+    let _agent = deployed(&world).await;
     remove(&world, true);
     world.publish("The component goes").await;
     stage::until_run(&world, "adopt", RunPhase::Waiting).await;
@@ -268,9 +268,7 @@ async fn a_component_that_comes_back_waits_for_its_undo_and_is_migrated_anew() {
         holds.contains(&"MigrationPending components/shop".to_owned()),
         "{holds:?}"
     );
-    let maps = world.config_maps();
-    let gate: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "gate"}})).unwrap();
-    maps.create(&PostParams::default(), &gate).await.unwrap();
+    stage::open_gate(&world).await;
     world.reconcile().await;
     world.until_reason("Synced").await;
     assert_eq!(
@@ -281,4 +279,162 @@ async fn a_component_that_comes_back_waits_for_its_undo_and_is_migrated_anew() {
     assert_eq!(world.value("made").await.as_deref(), Some("made"));
     assert_eq!(world.value("prices").await.as_deref(), Some("one"));
     assert_eq!(world.target().await.status.unwrap().undo_on_remove, [SHOP]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_that_fails_is_given_up_by_a_person_and_the_removal_goes_on() {
+    let world = World::new().await;
+    let gate =
+        json!({"id": "ready", "wait": {"until": "objects.gate != null"}, "attemptTimeout": "1s"});
+    set(&world, gate).await;
+    let agent = deployed(&world).await;
+    remove(&world, true);
+    world.publish("The component goes").await;
+    let failed = stage::until_run(&world, "adopt", RunPhase::Failed).await;
+    world.until_reason("PartiallyApplied").await;
+    let (code, page, err) = world.fairway(&["describe", "run", "adopt"]);
+    assert_eq!(code, 0, "{err}");
+    for part in [
+        "Holds back: the deletion of what is left of components/shop",
+        "run retry adopt --reason '…'\n      try again",
+        "run resolve adopt keep --reason '…'\n      leave what is not taken back as it is",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let say =
+        |word: &str| world.fairway(&["run", "resolve", "adopt", word, "--reason", "so be it"]);
+    // It is no step of which nobody knows.
+    let (code, _, err) = say("done");
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.contains("is Failed, so that resolve done makes no sense"),
+        "{err}"
+    );
+    let (code, _, err) = say("keep");
+    assert_eq!(code, 0, "{err}");
+    world.until_reason("Synced").await;
+    assert_eq!(world.value("prices").await, None);
+    assert_eq!(world.value("shared").await.as_deref(), Some("new"));
+    assert_eq!(world.value("made").await.as_deref(), Some("made"));
+    let run = stage::all_runs(&world).await.pop().expect("it is kept");
+    let status = run.status.clone().unwrap();
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (RunPhase::Cancelled, "UndoGivenUp")
+    );
+    assert!(
+        status
+            .message
+            .ends_with("leaves it as it is: so be it; not taken back: ready, unmake, unchange"),
+        "{}",
+        status.message
+    );
+    let target = world.target().await.status.unwrap();
+    assert!(target.undo_on_remove.is_empty());
+    let audit: Vec<Value> = agent
+        .audit()
+        .into_iter()
+        .filter(|line| line["action"] == "run-resolve")
+        .collect();
+    assert_eq!(audit.len(), 1, "{audit:#?}");
+    assert_eq!(audit[0]["decision"]["reason"], "so be it");
+    assert_eq!(audit[0]["object"]["name"], failed.name_any());
+    let told = events_until(&world, "RunUndoGivenUp ReleaseSource").await;
+    let count = told
+        .iter()
+        .filter(|it| **it == "RunUndoGivenUp Run")
+        .count();
+    assert_eq!(count, 1, "{told:#?}");
+    let (code, page, err) = world.fairway(&["plan", "--remove", SHOP, "--source", &world.name]);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        page.contains("What stays as it is, since somebody has decided that:"),
+        "{page}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_published_module_that_is_gone_is_taken_back_before_its_catalog_goes() {
+    const MODULE: &str = "modules/telemetry";
+    let world = World::new().await;
+    stage::allow(&world).await;
+    crate::crash::stage::publish_telemetry(&world);
+    let component = "apiVersion: fairway.dev/v1alpha1\nkind: Component\nonRemove: Undo\n";
+    let file = format!("{MODULE}/component.yaml");
+    world.repository.write(&file, component);
+    let back = json!({"undo": [{"id": "unmake", "delete": {"select": {
+        "apiVersion": "v1", "kind": "ConfigMap", "namespace": world.apps, "names": ["adopt"],
+    }}}]});
+    stage::marks(&world, &stage::mark("adopt", MODULE, "pre", back));
+    world.config_map("web", "settings", "one");
+    world.repository.publish("A module with a migration");
+    let _agent = world.agent();
+    world.declare(json!({})).await;
+    world.until_reason("Synced").await;
+    assert_eq!(world.value("adopt").await.as_deref(), Some("done"));
+    let status = world.target().await.status.unwrap();
+    assert_eq!(status.undo_on_remove, [MODULE]);
+    let remove = ["plan", "--remove", MODULE, "--source", &world.name];
+    let (code, page, err) = world.fairway(&remove);
+    assert_eq!(code, 0, "{err}");
+    assert!(page.contains("undo: unmake (delete)"), "{page}");
+    world.repository.git(&["rm", "-rq", MODULE]);
+    let settings = format!(
+        "apiVersion: fairway.dev/v1alpha1\nkind: Repository\nremovals:\n  - component: {MODULE}\n"
+    );
+    world.repository.write("fairway.yaml", settings);
+    world.proxy.forget();
+    world.publish("The module goes").await;
+    undone(&world).await;
+    assert_eq!(world.value("adopt").await, None);
+    let deleted: Vec<String> = world
+        .proxy
+        .seen()
+        .into_iter()
+        .filter(|it| it.verb == "DELETE")
+        .map(|it| it.path.split('/').rev().nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(deleted[0], "configmaps", "{deleted:?}");
+    let catalog = ["modulereleasemetas", "moduletemplates"];
+    assert!(
+        deleted[1..].iter().all(|it| catalog.contains(&it.as_str())),
+        "{deleted:?}"
+    );
+    assert_eq!(deleted.len(), 5, "{deleted:?}");
+    let status = world.target().await.status.unwrap();
+    assert!(status.undo_on_remove.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_that_lacks_a_right_prints_its_role_before_anything_is_taken_back() {
+    let world = World::new().await;
+    // The shipped roles know nothing of volumes.
+    let volumes = json!({"id": "volumes", "delete": {"select": {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": world.apps, "names": ["data"],
+    }}});
+    set(&world, volumes).await;
+    let _agent = deployed(&world).await;
+    remove(&world, true);
+    world.publish("The component goes").await;
+    let blocked = stage::until_run(&world, "adopt", RunPhase::Blocked).await;
+    world.until_reason("PartiallyApplied").await;
+    assert_eq!(
+        stage::holds(&world).await,
+        ["MigrationBlocked deletion of components/shop"]
+    );
+    assert_eq!(world.value("made").await.as_deref(), Some("made"));
+    assert_eq!(world.value("prices").await.as_deref(), Some("one"));
+    let status = blocked.status.unwrap();
+    assert_eq!(status.reason, "RightMissing");
+    let (first, role) = status.message.split_once('\n').unwrap();
+    let needs = format!("delete persistentvolumeclaims data in {}", world.apps);
+    assert!(first.contains(&needs), "{first}");
+    let list: Value = serde_yaml::from_str(role).unwrap();
+    for item in list["items"].as_array().unwrap() {
+        world.plane.apply_yaml(&item.to_string()).await;
+    }
+    world.reconcile().await;
+    undone(&world).await;
+    assert_eq!(world.value("made").await, None);
+    assert_eq!(world.value("prices").await, None);
 }

@@ -27,7 +27,7 @@ impl Watched {
     pub(crate) async fn start_with(cluster: &Cluster, broken: Duration, kinds: &[&str]) -> Self {
         let (sender, rings) = watch::channel(0);
         let bell = move || sender.send_modify(|n| *n += 1);
-        let observer = Observer::start_with(cluster.clone(), broken, bell);
+        let observer = Observer::start_with(&cluster.acting_as_itself(), broken, bell);
         let watched = Self { observer, rings };
         watched.ensure(kinds);
         assert!(watched.observer.synced(PATIENCE).await);

@@ -89,6 +89,12 @@ impl World {
         world
     }
 
+    /// Installs a file of `deploy/` that is not installed by itself, as an operator has changed it.
+    pub(crate) async fn opt_in(&self, file: &str, change: impl FnOnce(String) -> String) {
+        let text = change(shipped_into(file, &self.name, &self.apps));
+        self.plane.apply_texts(&self.client, &text).await;
+    }
+
     /// Starts the agent under the token of the shipped ServiceAccount.
     pub(crate) fn agent(&self) -> Agent {
         self.agent_with(&[])
@@ -149,10 +155,15 @@ impl World {
 
     /// Creates or changes the ReleaseSource; `spec` is merged over a default.
     pub(crate) async fn declare(&self, spec: Value) {
+        self.declare_as(&self.name, spec).await;
+    }
+
+    /// Does the same with a source of another name.
+    pub(crate) async fn declare_as(&self, name: &str, spec: Value) {
         let mut body = json!({
             "apiVersion": "fairway.dev/v1alpha1",
             "kind": "ReleaseSource",
-            "metadata": {"name": self.name},
+            "metadata": {"name": name},
             "spec": {
                 "url": self.server.url(),
                 "ref": {"branch": "main"},
@@ -167,7 +178,7 @@ impl World {
         }
         let parameters = PatchParams::apply("test").force();
         self.sources()
-            .patch(&self.name, &parameters, &Patch::Apply(&body))
+            .patch(name, &parameters, &Patch::Apply(&body))
             .await
             .expect("it is valid");
     }
@@ -306,9 +317,20 @@ impl World {
     /// Runs a command of the command line as the administrator; returns its exit code, stdout and stderr. Blocks its thread, so
     /// that a command which waits for the agent needs a test with several.
     pub(crate) fn fairway(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.fairway_by(self.plane.kubeconfig(), arguments)
+    }
+
+    /// Runs a command through the proxy, under the rights of the agent.
+    pub(crate) fn fairway_through_proxy(&self, arguments: &[&str]) -> (i32, String, String) {
+        let path = self.directory.path().join("command.kubeconfig");
+        std::fs::write(&path, self.proxy.kubeconfig()).expect("it can be written");
+        self.fairway_by(&path, arguments)
+    }
+
+    fn fairway_by(&self, kubeconfig: &Path, arguments: &[&str]) -> (i32, String, String) {
         let output = command(FAIRWAY)
             .arg("--kubeconfig")
-            .arg(self.plane.kubeconfig())
+            .arg(kubeconfig)
             .args(["--namespace", &self.name])
             .args(arguments)
             .output()
@@ -362,16 +384,21 @@ async fn install((plane, client): (&ControlPlane, &kube::Client), namespace: &st
         "role-apply.yaml",
         "role-runtimes.yaml",
     ] {
-        // Bindings of cluster roles have no namespace; each world has its own beside the others.
-        let text = shipped(&deploy().join(file))
-            .replace("fairway-system", namespace)
-            .replace("kcp-system", apps)
-            .replace(
-                "kind: ClusterRoleBinding\nmetadata:\n  name: fairway",
-                &format!("kind: ClusterRoleBinding\nmetadata:\n  name: {namespace}-fairway"),
-            );
+        let text = shipped_into(file, namespace, apps);
         plane.apply_texts(client, &text).await;
     }
+}
+
+/// Returns a file of `deploy/` for a namespace of the test.
+fn shipped_into(file: &str, namespace: &str, apps: &str) -> String {
+    // Bindings of cluster roles have no namespace; each world has its own beside the others.
+    shipped(&deploy().join(file))
+        .replace("fairway-system", namespace)
+        .replace("kcp-system", apps)
+        .replace(
+            "kind: ClusterRoleBinding\nmetadata:\n  name: fairway",
+            &format!("kind: ClusterRoleBinding\nmetadata:\n  name: {namespace}-fairway"),
+        )
 }
 
 /// Installs the definitions that `deploy/` ships, once for all tests of a control plane.

@@ -95,7 +95,7 @@ fn what_a_version_on_offer_needs_stays(
 ) {
     let base = repository(GOOD);
     let component = COMPONENT.replace("1.3.0", version);
-    let retired = retire(GOOD).unwrap();
+    let retired = retire(GOOD, None).unwrap();
     let mut files = vec![
         ("fairway.yaml", SETTINGS),
         ("components/shop/all.yaml", component.as_str()),
@@ -134,7 +134,7 @@ fn what_goes_with_its_component_is_not_removed_early() {
 
 #[test]
 fn a_retired_migration_is_valid_once_its_time_is_over() {
-    let retired = retire(GOOD).unwrap();
+    let retired = retire(GOOD, None).unwrap();
     let early = repository(&retired);
     assert_eq!(early.diagnostics[0].code, Step, "{:?}", early.diagnostics);
     let late = read(&[
@@ -147,4 +147,64 @@ fn a_retired_migration_is_valid_once_its_time_is_over() {
     ]);
     assert_eq!(late.diagnostics, []);
     assert_eq!(late.migrations[0].spec.steps, []);
+}
+
+#[test]
+fn one_that_no_version_reaches_yet_is_told_of_and_goes_on() {
+    let early = GOOD.replace("introducedIn: 1.2.0", "introducedIn: 1.4.0");
+    let desired = repository(&early);
+    let [found] = desired.diagnostics.as_slice() else {
+        panic!("one finding: {:#?}", desired.diagnostics);
+    };
+    assert_eq!(found.severity, crate::model::Severity::Warning);
+    assert_eq!((found.code, found.place.line), (Lifecycle, 11));
+    let message =
+        "it takes part from 1.4.0 on, and components/shop is at 1.3.0: until then it never runs";
+    assert_eq!(found.message, message);
+    let help = found.help.as_deref().unwrap();
+    assert!(
+        help.starts_with("introducedIn: 1.3.0 ") && help.contains("to 1.4.0"),
+        "{help}"
+    );
+    assert_eq!(desired.migrations.len(), 1, "it is no error");
+
+    // A global one is measured on the release, and a version that is reached is no reason to say anything.
+    let global = read(&[("fairway.yaml", SETTINGS), ("migrations/grow.yaml", &early)]);
+    let found: Vec<&str> = global
+        .diagnostics
+        .iter()
+        .map(|it| it.message.as_str())
+        .collect();
+    assert!(
+        !found.iter().any(|it| it.contains("never runs")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn one_channel_that_is_there_is_enough() {
+    let warned = |channels: &str| {
+        let files = module(channels);
+        let early = GOOD.replace("introducedIn: 1.2.0", "introducedIn: 1.4.5");
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| {
+                let is_migration = path.ends_with("grow.yaml");
+                (
+                    path.as_str(),
+                    if is_migration {
+                        early.as_str()
+                    } else {
+                        text.as_str()
+                    },
+                )
+            })
+            .collect();
+        read(&files).diagnostics.len()
+    };
+    assert_eq!(warned("{channel: regular, version: 1.4.0}"), 1);
+    assert_eq!(
+        warned("{channel: regular, version: 1.4.0}, {channel: fast, version: 1.5.0}"),
+        0
+    );
 }

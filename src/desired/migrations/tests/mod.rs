@@ -101,7 +101,7 @@ spec:
         ref: claim
         body: {spec: {size: \"${params.size}\"}}
       outputs:
-        before: result.size
+        before: objects.claim.spec.size
     - id: tell
       when: steps[\"grow\"].outputs.before != \"\"
       http:

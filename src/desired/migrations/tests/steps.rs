@@ -6,7 +6,7 @@ use super::*;
 
 use Code::{
     MigrationExpression as Expression, MigrationLookup as Lookup, MigrationStep as Step,
-    SchemaViolation as Schema,
+    SchemaViolation as Schema, UnknownField,
 };
 
 /// A step in place of both, below `steps:` at line 29.
@@ -36,6 +36,22 @@ const IMAGE: &str = "registry.example.com/tool@sha256:01234567890123456789012345
 #[case::secret_values("      apply: {manifest: {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: b}, stringData: {a: b}}}", Step, "values of a Secret", "generate-secret")]
 #[case::no_identity("      apply: {manifest: {apiVersion: v1, kind: Secret}}", Step, "metadata.name", "")]
 #[case::builtin("      builtin: {name: generate-secrets}", Schema, "none of", "did you mean `generate-secret`?")]
+#[case::builtin_with_nothing("      builtin: {name: generate-secret}", Step, "generate-secret is not given `namespace`, `name`", "with:\n  namespace: NAMESPACE\n  name: NAME")]
+#[case::builtin_without_a_name("      builtin: {name: ensure-credentials, with: {namespace: shop, username: a}}", Step, "is not given `name`", "name: NAME")]
+#[case::builtin_with_a_slip("      builtin: {name: generate-secret, with: {namespace: shop, name: a, lenght: 20}}", UnknownField, "generate-secret takes no `lenght`", "did you mean `length`?")]
+#[case::builtin_with_a_slip_for_what_it_needs("      builtin: {name: generate-secret, with: {namespace: shop, nam: a}}", UnknownField, "generate-secret takes no `nam`", "did you mean `name`?")]
+#[case::builtin_with_more("      builtin: {name: find-node-port, with: {preferred: 30080, zone: a}}", UnknownField, "takes no `zone`", "it takes preferred, service, first, last")]
+#[case::builtin_with_a_text("      builtin: {name: find-node-port, with: {preferred: high}}", Step, "`preferred` is `high`", "preferred: 30080")]
+#[case::builtin_beyond("      builtin: {name: generate-secret, with: {namespace: shop, name: a, length: 4}}", Step, "a whole number from 16 to 512", "length: 32")]
+#[case::builtin_for_no_service("      builtin: {name: find-node-port, with: {preferred: 30080, service: web}}", Step, "should be NAMESPACE/NAME", "service: NAMESPACE/NAME")]
+#[case::when_a_number("      when: size(objects.pods)\n      delete: {ref: pods}", Expression, "this comes to a number", "size(objects.pods) > 0")]
+#[case::until_a_list("      wait: {until: objects.pods + objects.pods}", Expression, "this comes to a sum", "compare it")]
+#[case::fail_when_null("      wait: {until: objects.claim != null, failWhen: \"null\"}", Expression, "this comes to null", "compare it")]
+#[case::result_of_a_patch("      patch: {ref: claim, body: {a: 1}}\n      outputs: {size: result.size}", Expression, "`result` is null: patch", "objects.claim")]
+#[case::result_of_an_apply("      apply: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}}\n      outputs: {size: result}", Expression, "`result` is null: apply", "objects.claim")]
+#[case::digest("      job: {namespace: shop, image: \"tool:1@sha256:DIGEST\"}", Step, "`sha256:DIGEST` is no digest", "imagetools inspect tool:1")]
+#[case::seconds("      attemptTimeout: 300\n      wait: {until: objects.claim != null}", Schema, "this is a number", "did you mean `300s`?")]
+#[case::selector_of_a_deletion("      delete: {select: {apiVersion: v1, kind: Pod, namespace: shop, selector: {matchLabels: {app: web}}}}", Schema, "this is a mapping", "did you mean `app=web`?")]
 #[case::token_in_a_header("      http: {method: GET, url: \"https://api.example.com\", headers: {Authorization: x}}", Step, "not for a definition", "bearerToken")]
 #[case::method("      http: {method: get, url: \"https://api.example.com\"}", Schema, "not a method", "GET")]
 #[case::element("      forEach: {as: pod, in: objects.pods}\n      delete: {ref: podd}", Lookup, "no lookup `podd`", "did you mean `pod")]
@@ -72,6 +88,10 @@ fn steps_that_break_a_rule_are_refused(
 #[case("      forEach: {as: pod, in: \"objects.pods.filter(p, p.metadata.name != 'a')\"}\n      delete: {ref: pod, waitGone: true}")]
 #[case("      wait: {lookups: {job: {apiVersion: batch/v1, kind: Job, namespace: shop, name: a}}, until: objects.job != null}")]
 #[case("      builtin: {name: find-node-port, with: {preferred: 32137}}\n      outputs: {port: result.port}")]
+#[case("      builtin: {name: find-node-port, with: {preferred: \"${params.size}\", service: shop/web}}")]
+#[case("      builtin: {name: generate-secret, with: {namespace: shop, name: \"a-${params.size}\"}}\n      outputs: {name: result.name}")]
+#[case("      rewrite: {apiVersion: v1, kind: ConfigMap}\n      outputs: {written: result.written}")]
+#[case("      when: objects.claim.spec.enabled\n      delete: {ref: pods}")]
 #[case("      compiled: {name: hand-over, with: {from: {apiVersion: v1, kind: A, id: /spec/id}, to: {apiVersion: v1, kind: B, id: \"${params.size}\"}}}")]
 #[case("      delete: {select: {apiVersion: example.com/v1, kind: Shop, names: [a]}}")]
 fn steps_that_keep_the_rules_are_taken(#[case] step: &str) {
@@ -104,4 +124,87 @@ fn a_post_step_that_fights_the_manifest_is_refused(#[case] step: &str, #[case] f
             assert!(found.message.contains(place), "{found:?}");
         }
     }
+}
+
+#[rstest]
+#[case::lookup("ref: settings", "", Some("ref"))]
+#[case::lookup_of_a_list("ref: all", "", Some("ref"))]
+#[case::names(
+    "select: {apiVersion: v1, kind: ConfigMap, namespace: shop, names: [old, \"${params.name}\"]}",
+    "",
+    Some("select")
+)]
+#[case::labels(
+    "select: {apiVersion: v1, kind: ConfigMap, namespace: shop, selector: tier=front}",
+    "",
+    Some("select")
+)]
+#[case::labels_everywhere(
+    "select: {apiVersion: v1, kind: ConfigMap, allNamespaces: true, selector: \"tier in (front,back)\"}",
+    "",
+    Some("select")
+)]
+#[case::other_labels(
+    "select: {apiVersion: v1, kind: ConfigMap, namespace: shop, selector: tier=back}",
+    "",
+    None
+)]
+#[case::other_names(
+    "select: {apiVersion: v1, kind: ConfigMap, namespace: shop, names: [old]}",
+    "",
+    None
+)]
+#[case::another_namespace(
+    "select: {apiVersion: v1, kind: ConfigMap, namespace: other, names: [settings]}",
+    "",
+    None
+)]
+#[case::another_kind(
+    "select: {apiVersion: v1, kind: Secret, namespace: shop, names: [settings]}",
+    "",
+    None
+)]
+#[case::only_the_cluster_knows(
+    "select: {apiVersion: v1, kind: ConfigMap, namespace: shop, names: [\"${objects.claim.spec.old}\"]}",
+    "",
+    None
+)]
+#[case::an_element(
+    "ref: one",
+    "forEach: {as: one, in: \"objects.all.filter(s, s.metadata.name == 'old')\"}",
+    None
+)]
+fn a_post_step_that_deletes_what_the_manifest_makes_is_refused(
+    #[case] target: &str,
+    #[case] each: &str,
+    #[case] field: Option<&str>,
+) {
+    let settings = "    settings: {apiVersion: v1, kind: ConfigMap, namespace: shop, name: settings}\n    all: {apiVersion: v1, kind: ConfigMap, namespace: shop, list: true, selector: tier}\n";
+    let pre = with_step(&format!("      {each}\n      delete: {{{target}}}"))
+        .replace("  params:\n", "  params:\n    name: settings\n")
+        .replace("  lookups:\n", &format!("  lookups:\n{settings}"));
+    let component = COMPONENT.replace("{name: settings", "{labels: {tier: front}, name: settings");
+    let evaluate = |migration: &str| {
+        let files = [
+            ("fairway.yaml", SETTINGS),
+            ("components/shop/all.yaml", component.as_str()),
+            (GROW, migration),
+        ];
+        read(&files).diagnostics
+    };
+    assert_eq!(evaluate(&pre), [], "a pre step may");
+    let found = evaluate(&pre.replace("phase: pre", "phase: post"));
+    let Some(field) = field else {
+        assert_eq!(found, []);
+        return;
+    };
+    let line = 1 + pre.lines().position(|it| it.contains("delete:")).unwrap();
+    let column = pre.lines().nth(line - 1).unwrap().find(field).unwrap() + field.len() + 3;
+    assert_found(
+        &found,
+        Step,
+        &format!("{GROW}:{line}:{column}"),
+        "ConfigMap shop/settings belongs to the manifest at components/shop/all.yaml:5:1",
+        "take it out of git",
+    );
 }

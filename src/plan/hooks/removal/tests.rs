@@ -140,8 +140,8 @@ fn an_undo_that_has_failed_keeps_what_is_left_and_names_the_ways_out() {
         assert!(plan.holds[0].message.contains("run-grow"));
     }
     open_runs(&mut cluster, under_way(Stand::Failed));
-    insta::assert_snapshot!(cluster.plan(&wanted).holds[0].message, @"taking back run run-grow of migration grow has failed: it was not possible. What is left of components/b is deleted only after that has ended well; fairway run retry run-grow --reason '…' tries again; to leave it as it is, bring the folder back with `onRemove: Keep`, and remove it then");
-    // That way: git has it again, and it says something else.
+    insta::assert_snapshot!(cluster.plan(&wanted).holds[0].message, @"taking back run run-grow of migration grow has failed: it was not possible. What is left of components/b is deleted only after that has ended well, or was given up; fairway run retry run-grow --reason '…' tries again, and fairway run resolve run-grow keep --reason '…' leaves what is not taken back as it is");
+    // Another way: git has it again, and it says something else.
     let mut back = base.clone();
     back.components.get_mut(&component(NAME)).unwrap().on_remove = OnRemove::Keep;
     let plan = cluster.plan(&back);

@@ -60,6 +60,16 @@ impl Stage {
         panic!("it stays as it is: {:#?}", self.undo_state());
     }
 
+    /// Has anna say something about the run of a migration.
+    fn wish(&self, migration: &str, what: &str) {
+        let mut run = self.run_of(migration);
+        let wish = format!(r#"{{{what},"by":"anna","at":"2026-05-31T00:00:00Z"}}"#);
+        let annotations = run.metadata.annotations.get_or_insert_default();
+        let key = crate::model::names::ANNOTATION_COMMAND;
+        annotations.insert(key.to_owned(), wish);
+        self.conductor.seen(run);
+    }
+
     fn undone(&self) -> Vec<String> {
         let undone =
             |entry: &&crate::runs::memory::LogEntry| entry.verb == "delete" && entry.changed;
@@ -120,8 +130,8 @@ async fn nothing_is_taken_back_that_nobody_asks_for() {
     assert_eq!(stage.undo_state().open, 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn one_that_cannot_be_taken_back_stops_those_before_it_until_a_person_has_tried_again() {
+/// Two migrations were done, and the newer one cannot be taken back, so that the older one waits.
+async fn stopped_half_way() -> Stage {
     let migrations = vec![
         undoable("b", &["a"], gate()),
         undoable("a", &[], Value::Null),
@@ -132,22 +142,37 @@ async fn one_that_cannot_be_taken_back_stops_those_before_it_until_a_person_has_
         undoing.any(|it| it.stand == Stand::Failed)
     };
     stage.take_back(failed).await;
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_be_taken_back_stops_those_before_it_until_a_person_has_tried_again() {
+    let stage = stopped_half_way().await;
     assert!(stage.value("b").is_some() && stage.value("a").is_some());
     stage.offer_all(&[], &[], (&Once::default(), &[component()]));
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(stage.undone(), Vec::<String>::new());
     put(&stage.world, "gate");
-    let mut run = stage.run_of("b");
-    let wish = r#"{"verb":"retry","by":"anna","reason":"mended","at":"2026-05-31T00:00:00Z"}"#;
-    let annotations = run.metadata.annotations.get_or_insert_default();
-    let key = crate::model::names::ANNOTATION_COMMAND;
-    annotations.insert(key.to_owned(), wish.to_owned());
-    stage.conductor.seen(run);
+    stage.wish("b", r#""verb":"retry","reason":"mended""#);
     stage.take_back(UndoState::is_done).await;
     assert_eq!(
         stage.undone(),
         ["ConfigMap default/b", "ConfigMap default/a"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_given_up_is_left_and_those_before_it_are_taken_back() {
+    let stage = stopped_half_way().await;
+    stage.wish(
+        "b",
+        r#""verb":"resolve","resolution":"keep","reason":"it may stay""#,
+    );
+    stage.take_back(UndoState::is_done).await;
+    assert_eq!(stage.undone(), ["ConfigMap default/a"]);
+    assert!(stage.value("b").is_some());
+    let run = stage.run_of("b");
+    assert!(run.status.unwrap().is_undo_given_up());
 }
 
 #[tokio::test(start_paused = true)]

@@ -319,3 +319,55 @@ async fn a_secret_shows_nothing_but_its_keys() {
     let values: Vec<&Value> = judgement.evidence[0].values.values().collect();
     assert!(values.contains(&&Value::Bool(true)), "{values:?}");
 }
+
+/// A migration of one step, which patches an object in the namespace that a text names.
+fn in_namespace(namespace: &str, each: Value) -> Bench {
+    let mut step = json!({
+        "id": "mark",
+        "patch": {
+            "object": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "mark"},
+            "body": {"data": {"value": "done"}},
+        },
+    });
+    if !each.is_null() {
+        step["forEach"] = each;
+    }
+    Bench::new(json!({
+        "params": {"where": "b"},
+        "lookups": {"maps": {"apiVersion": "v1", "kind": "ConfigMap", "list": true}},
+        "guard": {"needed": "true"},
+        "steps": [step],
+    }))
+}
+
+#[rstest]
+#[case::a_parameter("${params.where}", Value::Null, Some("b"))]
+#[case::a_lookup("${objects.maps[0].metadata.namespace}", Value::Null, Some("a"))]
+#[case::an_element("${map.metadata.namespace}", json!({"as": "map", "in": "objects.maps"}), Some("a"))]
+#[case::an_earlier_step(r#"${steps["other"].outputs.where}"#, Value::Null, None)]
+#[tokio::test(start_paused = true)]
+async fn a_right_is_asked_for_in_the_namespace_that_an_expression_names(
+    #[case] namespace: &str,
+    #[case] each: Value,
+    #[case] asked: Option<&str>,
+) {
+    let bench = in_namespace(namespace, each);
+    bench.world.put(config_map("mark", json!({})));
+    bench.world.refuse_right("patch", "configmaps", true);
+    let judged = bench
+        .agent()
+        .judge(&bench.spec, &LookupCache::new(), &Sight::default())
+        .await;
+    let Some(asked) = asked else {
+        assert_eq!(judged.decision, Decision::Run, "{}", judged.message);
+        return;
+    };
+    assert_eq!(judged.decision, Decision::Block, "{}", judged.message);
+    let needs = format!("needs the right to patch configmaps mark in {asked};");
+    assert!(judged.message.contains(&needs), "{}", judged.message);
+    assert!(
+        judged.message.contains(&format!("namespace: {asked}\n")),
+        "{}",
+        judged.message
+    );
+}

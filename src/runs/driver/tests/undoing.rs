@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kit::*;
-use crate::model::api::{RunPhase, RunStatus, StepState};
+use crate::model::api::{Resolution, RunPhase, RunStatus, RunVerb, StepState};
 use crate::runs::machine::has_open_undo;
 use crate::runs::memory::Fault;
 
@@ -262,4 +262,189 @@ async fn what_a_killed_process_has_changed_is_guarded_as_well() {
         "step one-back: ConfigMap a/one is left as it is: `/data/size` was changed by somebody else"
     );
     assert_eq!(size(&bench, "one"), json!("50"));
+}
+
+/// Like [`bench`], with an undo that waits between its two steps for something that does not come.
+fn stuck() -> Bench {
+    let mut bench = bench();
+    bench.spec.definition.lookups.insert(
+        "gate".to_owned(),
+        serde_json::from_value(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "gate"}),
+        )
+        .unwrap(),
+    );
+    let wait = json!({
+        "id": "gate", "wait": {"until": "objects.gate != null"}, "attemptTimeout": "1m", "retry": {"maxAttempts": 1},
+    });
+    let undo = &mut bench.spec.definition.undo;
+    undo.insert(1, serde_json::from_value(wait).unwrap());
+    bench
+}
+
+async fn drive_again(bench: &Bench) -> RunStatus {
+    let run = bench.world.run(NAME).unwrap();
+    status(&bench.drive_with(&bench.agent(), run).await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_has_failed_is_given_up_and_says_what_stays() {
+    let bench = stuck();
+    bench.converge().await.unwrap();
+    let failed = undo(&bench).await;
+    assert_eq!(failed.phase, RunPhase::Failed);
+    let ways = "to leave the rest as it is: fairway run resolve modules.home.grow-1 keep";
+    assert!(failed.message.contains(ways), "{}", failed.message);
+    assert!(has_open_undo(&bench.world.run(NAME).unwrap()));
+    bench.resolve(Resolution::Keep);
+    let kept = drive_again(&bench).await;
+    assert_eq!(
+        (kept.phase, kept.reason.as_str()),
+        (RunPhase::Cancelled, "UndoGivenUp")
+    );
+    assert_eq!(
+        kept.message,
+        "anna leaves it as it is: because; not taken back: gate, one-back"
+    );
+    assert_eq!(
+        (size(&bench, "one"), size(&bench, "two")),
+        (json!("30"), json!("10"))
+    );
+    assert!(!has_open_undo(&bench.world.run(NAME).unwrap()));
+    assert!(kept.resolutions().is_empty());
+    // Who changes their mind tries again.
+    bench.world.put(config_map("gate", json!({})));
+    bench.say(RunVerb::Retry);
+    let mut command = bench.commands.borrow().clone().unwrap();
+    command.at += jiff::SignedDuration::from_secs(1);
+    bench.commands.send_replace(Some(command));
+    let undone = drive_again(&bench).await;
+    assert!(undone.is_undone(), "{undone:#?}");
+    assert_eq!(size(&bench, "one"), json!("10"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_undo_that_does_not_go_on_by_itself_is_given_up() {
+    let bench = stuck();
+    let run = bench.converge().await.unwrap();
+    bench.resolve(Resolution::Keep);
+    // The run itself has ended well, and there is nothing to give up.
+    let same = drive_again(&bench).await;
+    assert_eq!(same.phase, status(&run).phase);
+    // While it is under way the word has no meaning; a cancelled one is given up.
+    let mut keep = bench.commands.borrow().clone().unwrap();
+    let mut cancel = bench.say(RunVerb::Cancel);
+    bench.commands.send_replace(None);
+    let commands = bench.commands.clone();
+    tokio::spawn(async move {
+        let second = jiff::SignedDuration::from_secs(1);
+        keep.at += second;
+        cancel.at += second * 2;
+        for command in [keep.clone(), cancel] {
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            commands.send_replace(Some(command));
+        }
+    });
+    let cancelled = undo(&bench).await;
+    assert_eq!(
+        (cancelled.phase, cancelled.reason.as_str()),
+        (RunPhase::Cancelled, "Cancelled")
+    );
+    let told = cancelled.timeline.iter().map(|it| it.what.as_str());
+    let deaf = "resolve by anna has no meaning while Waiting";
+    assert!(told.collect::<Vec<_>>().contains(&deaf), "{cancelled:#?}");
+    assert!(cancelled.can_keep());
+    let mut command = bench.say(RunVerb::Resolve);
+    command.at += jiff::SignedDuration::from_secs(60);
+    command.resolution = Some(Resolution::Keep);
+    bench.commands.send_replace(Some(command));
+    let kept = drive_again(&bench).await;
+    assert!(kept.is_undo_given_up(), "{kept:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_an_undo_is_given_up_survives_a_kill_at_its_write() {
+    for fault in [Fault::StopBefore, Fault::StopAfter] {
+        let bench = stuck();
+        bench.converge().await.unwrap();
+        undo(&bench).await;
+        bench.resolve(Resolution::Keep);
+        bench.world.fault(bench.world.writes(), fault);
+        let kept = loop {
+            tokio::select! {
+                biased;
+                () = bench.world.stopped() => bench.world.restart(),
+                kept = drive_again(&bench) => break kept,
+            }
+        };
+        assert!(kept.is_undo_given_up(), "{kept:#?}");
+        assert_eq!(kept.commands.len(), 1);
+        assert_eq!(size(&bench, "one"), json!("30"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_lacks_a_right_is_blocked_before_its_first_step_and_goes_on_with_it() {
+    let bench = of_three_kinds();
+    bench.converge().await.unwrap();
+    let (before, evidence) = (settled(&bench), {
+        let run = bench.world.run(NAME).unwrap();
+        status(&run).evidence
+    });
+    bench.world.refuse_right("delete", "configmaps", true);
+    let blocked = undo(&bench).await;
+    assert_eq!(
+        (blocked.phase, blocked.reason.as_str()),
+        (RunPhase::Blocked, "RightMissing")
+    );
+    let needs = "account fairway in fairway-system needs the right to delete configmaps new in a;";
+    assert!(blocked.message.starts_with(needs), "{}", blocked.message);
+    assert!(
+        blocked.message.contains("kind: Role\n"),
+        "{}",
+        blocked.message
+    );
+    assert_eq!(blocked.evidence, evidence);
+    assert_eq!(settled(&bench), before);
+    assert!(blocked.undone.is_empty());
+    // Looked at again it is the same, and nothing is written.
+    let writes = bench.world.writes();
+    assert_eq!(drive_again(&bench).await, blocked);
+    assert_eq!(bench.world.writes(), writes);
+    // No precondition is false that could be overridden.
+    bench.say(RunVerb::Override);
+    assert_eq!(drive_again(&bench).await.phase, RunPhase::Blocked);
+    bench.world.refuse_right("delete", "configmaps", false);
+    let undone = drive_again(&bench).await;
+    assert!(undone.is_undone(), "{undone:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_is_blocked_can_be_paused_resumed_and_given_up() {
+    let bench = bench();
+    bench.converge().await.unwrap();
+    bench.world.refuse_right("patch", "configmaps", true);
+    let blocked = undo(&bench).await;
+    assert_eq!(blocked.phase, RunPhase::Blocked);
+    let later = |verb, seconds| {
+        let mut command = bench.say(verb);
+        command.at += jiff::SignedDuration::from_secs(seconds);
+        bench.commands.send_replace(Some(command));
+    };
+    later(RunVerb::Pause, 1);
+    assert_eq!(drive_again(&bench).await.phase, RunPhase::Paused);
+    later(RunVerb::Cancel, 2);
+    assert_eq!(drive_again(&bench).await.phase, RunPhase::Cancelled);
+    let mut command = bench.say(RunVerb::Resolve);
+    command.at += jiff::SignedDuration::from_secs(3);
+    command.resolution = Some(Resolution::Keep);
+    bench.commands.send_replace(Some(command));
+    let kept = drive_again(&bench).await;
+    assert!(kept.is_undo_given_up(), "{kept:#?}");
+    assert!(
+        kept.message.ends_with("not taken back: two-back, one-back"),
+        "{}",
+        kept.message
+    );
+    assert_eq!(size(&bench, "one"), json!("30"));
 }

@@ -25,8 +25,10 @@ async fn f12_no_effect_is_sent_once_the_claim_has_ended() {
     };
     let (holds, current) = watch::channel(Some(held));
     let cluster = Cluster::connect(trial.proxy.config(), None).await.unwrap();
-    trial.effects =
-        ClusterEffects::new(cluster.under(Guard::new(claim, current)), &trial.namespace);
+    trial.effects = ClusterEffects::new(
+        &cluster.under(Guard::new(claim, current)).acting_as_itself(),
+        &trial.namespace,
+    );
     done(trial.attempt().await);
     holds.send_replace(None);
     trial.proxy.forget();

@@ -47,7 +47,7 @@ impl Trial {
         cluster.served().await.unwrap();
         let mut trial = Self {
             plane,
-            effects: ClusterEffects::new(cluster, &namespace),
+            effects: ClusterEffects::new(&cluster.acting_as_itself(), &namespace),
             proxy,
             namespace,
             record: StepRecord {
@@ -76,7 +76,7 @@ impl Trial {
     pub(super) async fn reconnected(&self) -> ClusterEffects {
         let cluster = Cluster::connect(self.proxy.config(), None).await.unwrap();
         cluster.served().await.unwrap();
-        ClusterEffects::new(cluster, &self.namespace)
+        ClusterEffects::new(&cluster.acting_as_itself(), &self.namespace)
     }
 
     /// Applies an object as somebody else, in the namespace of the test.

@@ -199,7 +199,10 @@ async fn f09_a_server_that_is_away_burns_no_attempt() {
     gone.disconnect();
     drop(gone);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let direct = std::mem::replace(&mut trial.effects, ClusterEffects::new(cluster, &namespace));
+    let direct = std::mem::replace(
+        &mut trial.effects,
+        ClusterEffects::new(&cluster.acting_as_itself(), &namespace),
+    );
     let result = trial.attempt().await;
     assert!(
         matches!(result, StepResult::Retry { counts: false, .. }),
@@ -232,7 +235,7 @@ async fn a_missing_right_is_named_with_the_way_to_get_it() {
     trial.plane.apply_yaml(&reader).await;
     let weak = Proxy::start_as(trial.plane, &trial.namespace, "weak").await;
     let cluster = Cluster::connect(weak.config(), None).await.unwrap();
-    trial.effects = ClusterEffects::new(cluster, &trial.namespace);
+    trial.effects = ClusterEffects::new(&cluster.acting_as_itself(), &trial.namespace);
     let result = trial.attempt().await;
     assert!(
         matches!(result, StepResult::Retry { counts: true, .. }),
