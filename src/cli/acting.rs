@@ -7,17 +7,24 @@ use std::io::Write as _;
 
 use super::context::Context;
 use super::failure::Failure;
-use crate::cluster::{Acting, Cluster};
+use crate::cluster::{Acting, Cluster, ClusterError};
 use crate::model::SourceName;
 use crate::model::api::ReleaseSource;
 
-/// Reads the ReleaseSource; none where it is not declared here, or may not be read.
+/// Reads the ReleaseSource; none where it is not declared here, or whoever types may not read it.
+///
+/// # Errors
+///
+/// When it could not be read for another reason: nobody knows then whether it names an account.
 pub(super) async fn declared(
     cluster: &Cluster,
     namespace: &str,
     source: &SourceName,
-) -> Option<ReleaseSource> {
-    cluster.get(namespace, source.as_str()).await.ok().flatten()
+) -> Result<Option<ReleaseSource>, Failure> {
+    match cluster.get(namespace, source.as_str()).await {
+        Err(ClusterError::Forbidden { .. }) => Ok(None),
+        found => found.map_err(Failure::of),
+    }
 }
 
 /// Returns the connection for what the repository says, and tells as whom it acts where that is not whoever types.

@@ -78,7 +78,7 @@ async fn judge(
         .await
         .map_err(Failure::of)?;
     let committed = record.committed();
-    let declared = declared(&cluster, &namespace, source).await;
+    let declared = declared(&cluster, &namespace, source).await?;
     let acting = acting(&cluster, &namespace, declared.as_ref(), context).await?;
     let effects = ClusterEffects::new(&acting, namespace.as_str());
     let driver = Driver::new(effects, (), ProcessClock::new(clock::now), "");

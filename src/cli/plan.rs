@@ -98,7 +98,7 @@ async fn against_cluster(
     }
     let source = &arguments.repository.source;
     let record = Record::load(&cluster, &namespace, source).await.ok();
-    let declared = declared(&cluster, &namespace, source).await;
+    let declared = declared(&cluster, &namespace, source).await?;
     let acting = acting(&cluster, &namespace, declared.as_ref(), context).await?;
     let observer = Observer::start(&acting, || {});
     let mut kinds: BTreeSet<_> = desired

@@ -296,15 +296,16 @@ impl<'v> Machine<'v> {
         })
     }
 
-    /// Returns whether one element decides a loop: by what it comes to, or since nobody knows what that is.
-    pub(super) fn is_decided_by(&mut self, turns: &'v Loop, item: Item<'v>) -> bool {
+    /// Returns whether one element decides a loop: by what it comes to, or since nobody knows what that is. None where that took too
+    /// much to be found out.
+    pub(super) fn is_decided_by(&mut self, turns: &'v Loop, item: Item<'v>) -> Option<bool> {
         self.variables.push((&turns.variable, item));
         let outcome = self.turn(turns);
         self.variables.pop();
         match outcome {
-            Ok(Some(Item::Bool(holds))) => holds != (turns.form == LoopForm::All),
-            Ok(found) => found.is_some() && turns.condition.is_some(),
-            Err(_) => true,
+            Ok(Some(Item::Bool(holds))) => Some(holds != (turns.form == LoopForm::All)),
+            Ok(found) => Some(found.is_some() && turns.condition.is_some()),
+            Err(failure) => (!failure.is_final).then_some(true),
         }
     }
 

@@ -102,10 +102,13 @@ impl Values {
         loops_over(&expression.tree, path, &mut loops);
         let mut machine = Machine::new(bindings);
         let (mut first, mut rest) = (Vec::new(), Vec::new());
+        let mut all_known = true;
         for (index, element) in elements.iter().enumerate() {
             let mut decides = false;
             for turns in loops.iter().copied() {
-                decides |= machine.is_decided_by(turns, Item::from(element));
+                let found = machine.is_decided_by(turns, Item::from(element));
+                all_known &= found.is_some();
+                decides |= found == Some(true);
             }
             if decides {
                 first.push((index, element));
@@ -123,7 +126,8 @@ impl Values {
         }
         let mut line = format!("a list of {}", elements.len());
         if decided > 0 {
-            line = format!("{line}, of which {decided} decided");
+            let at_least = if all_known { "" } else { "at least " };
+            line = format!("{line}, of which {at_least}{decided} decided");
         }
         if omitted > 0 {
             line = format!("{line}; {omitted} are left out here");

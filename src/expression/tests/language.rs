@@ -308,6 +308,22 @@ fn of_a_long_list_those_that_decided_come_first(#[case] text: &str, #[case] is_d
 }
 
 #[test]
+fn what_took_too_much_to_find_out_is_not_said_to_have_decided() {
+    let pods: Vec<Value> = (0..3_000)
+        .map(|number| json!({"name": format!("web-{number}")}))
+        .collect();
+    let mut bindings = Bindings::default();
+    bindings.set("objects", json!({"pods": pods}));
+    let text = "objects.pods.all(p, objects.pods.exists(q, q.name == p.name))";
+    let expression = Expression::compile(text).unwrap();
+    let result = expression.evaluate(&bindings);
+    assert!(result.is_err(), "{result:?}");
+    let evidence = evidence("needed", &expression, &bindings, &result);
+    let line = evidence.values["objects.pods"].as_str().unwrap();
+    assert!(line.starts_with("a list of 3000; "), "{line}");
+}
+
+#[test]
 fn a_template_takes_the_types_of_values_and_writes_texts() {
     let render = |value: Value| {
         Template::compile(&value)

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::stage::{ALL, account, may_act_as, one_setting};
+use crate::support::proxy::{Fault, Rule};
 use crate::support::world::World;
 
 fn arguments<'a>(world: &'a World, command: &'a str) -> Vec<&'a str> {
@@ -50,6 +51,26 @@ async fn who_may_do_everything_does_what_the_account_may() {
         assert_eq!(code, 2, "{err}");
         assert!(err.contains("create serviceaccount nobody"), "{err}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_that_cannot_be_read_is_not_taken_for_one_without_an_account() {
+    let world = World::new().await;
+    account(&world, "releases", &[("configmaps", ALL)]).await;
+    world.config_map("web", "settings", "one");
+    world.repository.publish("Add settings");
+    world
+        .declare(json!({"serviceAccountName": "releases", "suspend": true}))
+        .await;
+    let path = format!("/releasesources/{}", world.name);
+    world
+        .proxy
+        .inject(Rule::always("GET", path, Fault::Status(500)));
+    let (code, _, err) = world.fairway_through_proxy(&arguments(&world, "plan"));
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("failed to read ReleaseSource"), "{err}");
+    let lists = world.proxy.count("GET", "/api/v1/configmaps");
+    assert_eq!(lists, 0, "nothing is read as somebody else");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
